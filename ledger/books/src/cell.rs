@@ -1,0 +1,38 @@
+//! Usage folded for a report: the sums of the buckets that no question of the report tells apart.
+
+use crate::attempt::Name;
+use cardhour_domain::{CardState, CardTime};
+
+/// The sum of some rows of `usage`: those of one attempt (or of none), one place and one slot of time.
+///
+/// A *slot* is a set of buckets with the same month, price version and price window, numbered by
+/// the `slots` module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cell {
+    /// Index into the report's attempts; none for time that nobody held.
+    pub attempt: Option<u32>,
+    /// What the cards were.
+    pub state: CardState,
+    /// Cluster.
+    pub cluster: Name,
+    /// Pool.
+    pub pool: Option<Name>,
+    /// Node.
+    pub node: Option<Name>,
+    /// Model.
+    pub model: Option<Name>,
+    /// MIG profile.
+    pub mig_profile: Option<Name>,
+    /// The reservation, for reserved time.
+    pub reservation: Option<Name>,
+    /// Slot of time.
+    pub slot: u32,
+    /// Time held, or in the state.
+    pub card_time: CardTime,
+    /// Of it, what is billed.
+    pub billed_time: CardTime,
+    /// Of the held time, what nobody has telemetry for (LED-3).
+    pub unseen: CardTime,
+    /// Of the held time, what is estimated rather than proven by accounting or observation.
+    pub unproven: CardTime,
+}

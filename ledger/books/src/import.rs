@@ -1,0 +1,3 @@
+//! From a site's export to attempts: readers make records of any format, the mapping makes attempts of records.
+
+pub mod record;

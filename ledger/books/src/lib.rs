@@ -1,0 +1,18 @@
+//! The pure core of the ledger: plain functions over plain data, from a site's records to a bill.
+//!
+//! ```text
+//! bytes ─ import ─► Attempt ─ versions ─► the one that stands ─ holdings ─► Holding ─ usage ─► buckets ─ bill ─► lines
+//!                     │                                                        ▲                   ▲
+//!                     └► Rejected (quarantine)            nodes, outages, reservations          prices
+//! ```
+//!
+//! What this crate does not do: no files, no clock, no Delta Lake, no DataFusion, no async. `cardhour-ledger` gathers the
+//! input, calls this crate once, and stores what came back.
+//!
+//! Start reading at [`attempt::Attempt`], the record everything else is made from. Units as in `cardhour_domain`.
+
+pub mod attempt;
+pub mod cell;
+pub mod import;
+pub mod site;
+pub mod table;

@@ -1,0 +1,3 @@
+//! The command `cardhour`.
+
+fn main() {}
