@@ -14,5 +14,6 @@
 pub mod attempt;
 pub mod cell;
 pub mod import;
+pub mod prices;
 pub mod site;
 pub mod table;
