@@ -16,4 +16,5 @@ pub mod cell;
 pub mod import;
 pub mod prices;
 pub mod site;
+pub mod slots;
 pub mod table;
