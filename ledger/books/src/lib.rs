@@ -12,9 +12,15 @@
 //! Start reading at [`attempt::Attempt`], the record everything else is made from. Units as in `cardhour_domain`.
 
 pub mod attempt;
+pub mod bill;
 pub mod cell;
 pub mod import;
+pub mod line;
 pub mod prices;
+pub mod report;
 pub mod site;
 pub mod slots;
 pub mod table;
+pub mod trace;
+#[cfg(test)]
+mod world;

@@ -3,7 +3,7 @@
 use super::pattern::Pattern;
 
 /// What a price can select by, in the order of design §4.5.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Selector {
     /// Model of the card, upper and lower case alike.
     Model,
@@ -79,7 +79,8 @@ pub struct Priced<'a> {
 }
 
 impl<'a> Priced<'a> {
-    fn get(&self, selector: Selector) -> Option<&'a str> {
+    /// What a selector looks at.
+    pub fn get(&self, selector: Selector) -> Option<&'a str> {
         match selector {
             Selector::Model => self.model,
             Selector::MigProfile => self.mig_profile,
