@@ -7,6 +7,7 @@ pub mod duration;
 pub mod job_id;
 pub mod mig_type;
 pub mod node_list;
+pub mod readers;
 pub mod record;
 pub mod slurm;
 pub mod time;
