@@ -20,7 +20,7 @@ pub mod sacct_layout;
 pub mod sacct_names;
 pub mod sacct_text;
 #[cfg(test)]
-mod shared_data;
+pub(crate) mod shared_data;
 #[cfg(test)]
 mod tests;
 
