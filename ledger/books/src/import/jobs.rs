@@ -216,7 +216,7 @@ fn coverage(imported: &Imported, covers: Option<Interval>) -> Vec<Coverage> {
 /// The most of a row that is kept. Unit: bytes.
 const LONGEST_KEPT_ROW: usize = 64 * 1024;
 
-fn reject(input: &[u8], line: u64, text: &RecordText, refusal: Refusal) -> Rejected {
+pub(crate) fn reject(input: &[u8], line: u64, text: &RecordText, refusal: Refusal) -> Rejected {
     let shortened = match text {
         RecordText::Span(range) => RecordText::Span(range.start..range.end.min(range.start + LONGEST_KEPT_ROW)),
         RecordText::Owned(text) => RecordText::Owned(text.clone()),

@@ -149,7 +149,7 @@ impl NumberColumn {
 }
 
 /// Reads a decimal number, `1.5e3` too. Errors: the reason, which names the text.
-fn read_number(text: &str) -> Result<Decimal, String> {
+pub(crate) fn read_number(text: &str) -> Result<Decimal, String> {
     if text.len() <= 9 && text.bytes().all(|c| c.is_ascii_digit()) {
         return Ok(Decimal::from(text.bytes().fold(0u32, |n, c| n * 10 + u32::from(c - b'0'))));
     }
