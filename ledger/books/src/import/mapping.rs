@@ -61,6 +61,11 @@ pub(crate) struct TextColumn {
 }
 
 impl TextColumn {
+    /// What holds where the column has no value.
+    pub(crate) fn fallback(&self) -> Option<&str> {
+        self.default.as_deref()
+    }
+
     /// Its value in a record; a word that the map doesn't name is none.
     pub(crate) fn get<'a>(&'a self, record: &'a Record) -> Option<&'a str> {
         let value = self.column.and_then(|column| record.get(column));
