@@ -13,6 +13,7 @@
 
 pub mod attempt;
 pub mod cell;
+pub mod demo;
 pub mod import;
 pub mod site;
 pub mod table;
