@@ -13,8 +13,8 @@
 
 pub mod attempt;
 pub mod cell;
-pub mod demo;
 pub mod cluster;
+pub mod demo;
 pub mod holdings;
 pub mod import;
 pub mod site;
