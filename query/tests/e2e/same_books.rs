@@ -35,7 +35,7 @@ const OPENB: Trace = Trace {
 };
 const PHILLIPS: Trace = Trace {
     file: "slurm-xdmod/phillips.log",
-    map: "slurm-xdmod",
+    map: "xdmod-sacct",
     header: false,
     wrapped_by: None,
     speaks_for: "--as-of 2017-02-01T00:00:00Z --covers 2016-12-01..2017-02-01",
@@ -43,7 +43,7 @@ const PHILLIPS: Trace = Trace {
 };
 const UIO: Trace = Trace {
     file: "slurm-uio/slurm-sacct.csv",
-    map: "slurm-uio",
+    map: "sonar-sacct-kv",
     header: false,
     wrapped_by: None,
     speaks_for: "--as-of 2025-06-01T00:00:00Z --covers 2025-04-01..2025-06-01",
@@ -51,7 +51,7 @@ const UIO: Trace = Trace {
 };
 const GCM: Trace = Trace {
     file: "slurm-gcm/sample-sacct-one-multiline.txt",
-    map: "slurm-gcm",
+    map: "gcm-sacct",
     header: true,
     wrapped_by: Some("|#"),
     speaks_for: "--as-of 2026-01-01T00:00:00Z --covers 2024-01-01..2026-01-01",
@@ -59,7 +59,7 @@ const GCM: Trace = Trace {
 };
 const EAGLE: Trace = Trace {
     file: "slurm-eagle/sample_eagle_data.csv",
-    map: "slurm-eagle",
+    map: "eagle",
     header: true,
     wrapped_by: None,
     speaks_for: "--as-of 2019-03-01T00:00:00Z --covers 2018-12-01..2019-03-01",

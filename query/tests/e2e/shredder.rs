@@ -13,7 +13,7 @@ fn each_line(name: &str, check: impl Fn(&Rows, &Value)) {
     for (line, expected) in input.lines().zip(&output) {
         let site = Site::new();
         let file = site.file("line.log", line);
-        site.import(&format!("jobs {file} --map {}", map("slurm-xdmod")));
+        site.import(&format!("jobs {file} --map {}", map("xdmod-sacct")));
         assert_eq!(site.sql("select count(*) as n from quarantine").only("n"), "0", "{line}");
         let jobs = site.sql(
             "select job_id, project, \"user\", queue, state, cards, \
@@ -73,7 +73,7 @@ fn words_that_are_no_state_become_unknown() {
 fn a_name_of_several_bytes_a_letter_is_kept() {
     let Some(input) = shared("slurm-xdmod/shredder_input_utf8-multibyte-chars.log") else { return };
     let site = Site::new();
-    site.import(&format!("jobs {} --map {}", input.display(), map("slurm-xdmod")));
+    site.import(&format!("jobs {} --map {}", input.display(), map("xdmod-sacct")));
     assert_eq!(site.sql("select count(*) as n from jobs").only("n"), "1");
     assert!(site.sql_text("select * from jobs").contains("aàb"), "the map keeps the job's name as a label");
 }

@@ -181,23 +181,6 @@ pub fn map(name: &str) -> String {
     root().join("deploy/maps").join(format!("{name}.toml")).display().to_string()
 }
 
-/// A map that the product ships, with one line of it said otherwise.
-#[track_caller]
-pub fn map_but(site: &Site, name: &str, key: &str, value: &str) -> String {
-    let text = std::fs::read_to_string(map(name)).unwrap();
-    let mut found = 0;
-    let changed: Vec<String> = text
-        .lines()
-        .map(|line| {
-            let is_it = line.split_once('=').is_some_and(|(name, _)| name.trim() == key);
-            found += usize::from(is_it);
-            if is_it { format!("{key} = {value}") } else { line.to_owned() }
-        })
-        .collect();
-    assert_eq!(found, 1, "{name} says {key} once");
-    site.file(&format!("{name}-{key}.toml"), changed.join("\n"))
-}
-
 /// Runs a Python script that gets the argument as `sys.argv[1]`. None, said aloud, where Python lacks the packages.
 pub fn python(script: &str, argument: &Path) -> Option<String> {
     let python = std::env::var_os("CARDHOUR_PYTHON").unwrap_or_else(|| "python3".into());

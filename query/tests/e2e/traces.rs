@@ -1,6 +1,6 @@
 //! What public traces come to, against figures that others computed (they stand in the shared data folder's own README).
 
-use crate::site::{Site, assert_hours, map, map_but, micros, shared};
+use crate::site::{Site, assert_hours, map, micros, shared};
 use std::collections::BTreeMap;
 
 /// Parts of a card × milliseconds: what a card held for a second comes to in `usage.card_time`.
@@ -45,8 +45,7 @@ fn openb_2023_comes_to_51_470_6742_card_hours_by_declared_share() {
 fn openb_2023_comes_to_59_612_2106_card_hours_if_every_share_were_a_card() {
     let Some(file) = shared("openb-2023/openb_pod_list_default.csv") else { return };
     let site = Site::new();
-    let whole_cards = map_but(&site, "openb-2023", "cards", "\"num_gpu\"");
-    site.import(&format!("jobs {} --map {whole_cards}", file.display()));
+    site.import(&format!("jobs {} --map {}", file.display(), map("openb-2023-whole-cards")));
     assert_hours(site.report("usage").only("card_hours"), "59,612.2106");
 }
 
@@ -54,7 +53,7 @@ fn openb_2023_comes_to_59_612_2106_card_hours_if_every_share_were_a_card() {
 fn phillips_comes_to_its_gpu_hours_by_month_and_day() {
     let Some(file) = shared("slurm-xdmod/phillips.log") else { return };
     let site = Site::new();
-    site.import(&format!("jobs {} --map {}", file.display(), map("slurm-xdmod")));
+    site.import(&format!("jobs {} --map {}", file.display(), map("xdmod-sacct")));
     let months = site.report("usage --by month --zone UTC").by("month", "card_hours");
     assert_hours(&months["2016-12"], "465.4928");
     assert_hours(&months["2017-01"], "41.4200");
@@ -77,8 +76,9 @@ fn phillips_comes_to_its_gpu_hours_by_month_and_day() {
 fn phillips_comes_to_its_cpu_hours_with_cpu_as_the_unit() {
     let Some(file) = shared("slurm-xdmod/phillips.log") else { return };
     let site = Site::new();
-    let text = std::fs::read_to_string(map("slurm-xdmod")).unwrap().replace("cards_from", "# cards_from");
-    let cpu = site.file("cpu.toml", format!("cards_from = \"cpu\"\n{text}"));
+    let text = std::fs::read_to_string(map("xdmod-sacct")).unwrap();
+    assert!(text.contains("\ncards_from = \"gres/gpu\"\n"));
+    let cpu = site.file("cpu.toml", text.replace("\ncards_from = \"gres/gpu\"\n", "\ncards_from = \"cpu\"\n"));
     site.import(&format!("jobs {} --map {cpu}", file.display()));
     let months = site.report("usage --by month --zone UTC").by("month", "card_hours");
     assert_hours(&months["2016-12"], "9,994.7011");
@@ -89,7 +89,7 @@ fn phillips_comes_to_its_cpu_hours_with_cpu_as_the_unit() {
 fn uio_comes_to_38_9997_card_hours_with_its_steps_folded_in() {
     let Some(file) = shared("slurm-uio/slurm-sacct.csv") else { return };
     let site = Site::new();
-    site.import(&format!("jobs {} --map {}", file.display(), map("slurm-uio")));
+    site.import(&format!("jobs {} --map {}", file.display(), map("sonar-sacct-kv")));
     let usage = site.report("usage");
     assert_hours(usage.only("card_hours"), "38.9997");
     assert_eq!(site.sql("select count(*) as n from jobs").only("n"), "294", "a step is no job");
@@ -100,7 +100,7 @@ fn uio_comes_to_38_9997_card_hours_with_its_steps_folded_in() {
 fn gcm_records_broken_over_lines_are_jobs_of_1024_and_256_cards() {
     let Some(file) = shared("slurm-gcm/sample-sacct-one-multiline.txt") else { return };
     let site = Site::new();
-    site.import(&format!("jobs {} --map {}", file.display(), map("slurm-gcm")));
+    site.import(&format!("jobs {} --map {}", file.display(), map("gcm-sacct")));
     let held = site.sql(
         "select j.job_id, cast(sum(u.card_time) as varchar) as card_time from usage u join jobs j on j.attempt_key = u.attempt_key \
          where u.state = 'held' group by j.job_id",
@@ -114,12 +114,11 @@ fn gcm_records_broken_over_lines_are_jobs_of_1024_and_256_cards() {
 fn eagle_comes_to_10_1350_card_hours_and_23_158_1433_node_hours() {
     let Some(file) = shared("slurm-eagle/sample_eagle_data.csv") else { return };
     let site = Site::new();
-    site.import(&format!("jobs {} --map {}", file.display(), map("slurm-eagle")));
+    site.import(&format!("jobs {} --map {}", file.display(), map("eagle")));
     assert_hours(site.report("usage").only("card_hours"), "10.1350");
 
     let nodes = Site::new();
-    let by_node = map_but(&nodes, "slurm-eagle", "cards", "\"nodes_req\"");
-    nodes.import(&format!("jobs {} --map {by_node}", file.display()));
+    nodes.import(&format!("jobs {} --map {}", file.display(), map("eagle-nodes")));
     let usage = nodes.report("usage");
     assert_hours(usage.only("card_hours"), "23,158.1433");
     assert_eq!(usage.only("attempts"), "1000", "exact repeats are jobs of their own");
