@@ -75,7 +75,8 @@ impl Trace {
         let whole = self.wrapped_by.map_or(0, |delimiter| header.matches(delimiter).count());
         let mut records: Vec<String> = Vec::new();
         let mut open = false;
-        for line in lines {
+        // Philly's file ends with an empty line, which is no record; inside a wrapped one it would be a part of it.
+        for line in lines.filter(|line| self.wrapped_by.is_some() || !line.trim().is_empty()) {
             match records.last_mut() {
                 Some(record) if open => record.push_str(line),
                 _ => records.push(line.to_owned()),
