@@ -5,7 +5,7 @@ use cardhour_books::demo::{DemoFileKind, DemoSite, demo_site};
 use cardhour_domain::{CardTime, Month};
 
 fn world() -> DemoSite {
-    demo_site(7, Month::parse("2026-10").unwrap())
+    demo_site(7, Month::parse("2025-10").unwrap())
 }
 
 /// Imports the simulated site as a user would, file by file; of the jobs only the first lines, where a number is given.

@@ -31,7 +31,7 @@ fn batch(index: usize) -> (String, i128) {
     for job in 0..JOBS {
         let id = index * JOBS + job;
         let cards = 1 + job as i64 % 4;
-        let start_s = 1_772_000_000 + (id as i64) * 1009;
+        let start_s = 1_741_000_000 + (id as i64) * 1009;
         let end_s = start_s + 900 + 61 * job as i64;
         card_s += i128::from(cards * (end_s - start_s));
         let time = |s: i64| chrono::DateTime::from_timestamp(s, 0).unwrap().to_rfc3339();

@@ -13,14 +13,14 @@ from = "22:00"
 to = "08:00"
 
 [[price]]
-from = "2026-01-01"
+from = "2025-01-01"
 model = "h200*"
 per_card_hour = "18.50"
 coefficient = "2.4"
 off-peak = "0.6"
 
 [[price]]
-from = "2026-03-16"
+from = "2025-03-16"
 model = "h200*"
 per_card_hour = "16.80"
 coefficient = "2.4"
@@ -63,7 +63,7 @@ fn cost(bill: &Rows) -> i128 {
 /// 20 to 22: 4 card-hours × 18.50 = 74.00; 22 to 24, off-peak: 4 × 11.10 = 44.40; 0 to 6, off-peak, new price: 12 × 10.08 = 120.96.
 #[test]
 fn a_price_that_changes_in_the_middle_of_a_month_and_a_job_splits_the_line() {
-    let site = site("1,chen,wm,lumen,train,2,h200,n1,2026-03-15T20:00:00,2026-03-16T06:00:00\n");
+    let site = site("1,chen,wm,lumen,train,2,h200,n1,2025-03-15T20:00:00,2025-03-16T06:00:00\n");
     let bill = site.report("bill --by project");
     assert_eq!(cost(&bill), 239_360_000, "{bill:?}");
     let hours: i128 = bill.sum_micros("card_hours");
@@ -80,7 +80,7 @@ fn every_grouping_adds_up_to_the_same_total() {
     for i in 0..40 {
         let (day, hour, minute) = (10 + i % 9, (i * 7) % 24, (i * 13) % 60);
         rows.push_str(&format!(
-            "{i},user{},team{},org{},q{},{},h200,n{},2026-03-{day}T{hour:02}:{minute:02}:{:02},2026-03-{}T{:02}:{:02}:07\n",
+            "{i},user{},team{},org{},q{},{},h200,n{},2025-03-{day}T{hour:02}:{minute:02}:{:02},2025-03-{}T{:02}:{:02}:07\n",
             i % 5,
             i % 3,
             i % 2,
@@ -116,8 +116,8 @@ fn every_grouping_adds_up_to_the_same_total() {
 #[test]
 fn a_hole_in_the_price_book_is_listed_and_the_rest_is_priced() {
     let site = site(
-        "1,chen,wm,lumen,train,2,h200,n1,2026-03-02T10:00:00,2026-03-02T11:00:00\n\
-         2,chen,wm,lumen,train,1,mi300x,n2,2026-03-02T10:00:00,2026-03-02T11:00:00\n",
+        "1,chen,wm,lumen,train,2,h200,n1,2025-03-02T10:00:00,2025-03-02T11:00:00\n\
+         2,chen,wm,lumen,train,1,mi300x,n2,2025-03-02T10:00:00,2025-03-02T11:00:00\n",
     );
     let answer = site.run("report bill --by model --format csv");
     assert_eq!(answer.code, Some(1), "{answer:?}");
@@ -135,7 +135,7 @@ fn without_a_price_book_hours_are_reported_without_money() {
     let site = Site::new();
     let jobs = site.file(
         "jobs.csv",
-        "id,who,team,org,queue,cards,model,node,start,end\n1,chen,wm,lumen,train,2,h200,n1,2026-03-02T10:00:00,2026-03-02T11:00:00\n",
+        "id,who,team,org,queue,cards,model,node,start,end\n1,chen,wm,lumen,train,2,h200,n1,2025-03-02T10:00:00,2025-03-02T11:00:00\n",
     );
     let map = site.file("map.toml", MAP);
     site.import(&format!("jobs {jobs} --map {map}"));
@@ -145,7 +145,7 @@ fn without_a_price_book_hours_are_reported_without_money() {
 
 #[test]
 fn a_price_book_of_another_zone_is_refused() {
-    let site = site("1,chen,wm,lumen,train,2,h200,n1,2026-03-02T10:00:00,2026-03-02T11:00:00\n");
+    let site = site("1,chen,wm,lumen,train,2,h200,n1,2025-03-02T10:00:00,2025-03-02T11:00:00\n");
     let other = site.file("other.toml", BOOK.replace("Asia/Shanghai", "Europe/Berlin"));
     let answer = site.run(&format!("report bill --prices {other}"));
     assert_eq!(answer.code, Some(2), "{answer:?}");
@@ -154,7 +154,7 @@ fn a_price_book_of_another_zone_is_refused() {
 /// A line of the bill leads to the attempt that held the card and to the price that was used.
 #[test]
 fn a_line_is_traced_to_its_holding_and_its_price() {
-    let site = site("4711,chen,wm,lumen,train,2,h200,n1,2026-03-02T10:00:00,2026-03-02T11:00:00\n");
+    let site = site("4711,chen,wm,lumen,train,2,h200,n1,2025-03-02T10:00:00,2025-03-02T11:00:00\n");
     let bill = site.report("bill --by project");
     let trace = site.ok(&format!("trace {}", bill.only("line")));
     for word in ["4711", "18.5", "n1"] {

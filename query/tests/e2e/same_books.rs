@@ -54,7 +54,7 @@ const GCM: Trace = Trace {
     map: "gcm-sacct",
     header: true,
     wrapped_by: Some("|#"),
-    speaks_for: "--as-of 2026-01-01T00:00:00Z --covers 2024-01-01..2026-01-01",
+    speaks_for: "--as-of 2023-03-01T00:00:00Z --covers 2023-01-01..2023-03-01",
     ids: true,
 };
 const EAGLE: Trace = Trace {

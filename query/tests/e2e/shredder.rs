@@ -86,7 +86,7 @@ fn every_allocation_of_the_list_counts_its_gpus_once() {
     let mut text = String::from("JobID|JobIDRaw|Cluster|Account|User|Submit|Start|End|State|AllocTRES\n");
     for (i, (tres, _)) in list.iter().enumerate() {
         text.push_str(&format!(
-            "{i}|{i}|c|account-{i}|u|2026-03-01T00:00:00|2026-03-01T01:00:00|2026-03-01T02:00:00|COMPLETED|{tres}\n"
+            "{i}|{i}|c|account-{i}|u|2025-03-01T00:00:00|2025-03-01T01:00:00|2025-03-01T02:00:00|COMPLETED|{tres}\n"
         ));
     }
     let site = Site::new();

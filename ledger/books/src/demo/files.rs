@@ -24,7 +24,7 @@ pub fn nodes(closures: &[Closure], clock: &Clock) -> String {
     out
 }
 
-/// `reservations.csv`.
+/// `reservations.csv`. No count of cards: all of its nodes.
 pub fn reservations(closures: &[Closure], clock: &Clock) -> String {
     let mut out = String::from("cluster,name,started_at,ended_at,nodes,cards,model,org,project,user\n");
     for (index, reservation) in RESERVATIONS.iter().enumerate() {
@@ -34,10 +34,9 @@ pub fn reservations(closures: &[Closure], clock: &Clock) -> String {
             .expect("every reservation closes its nodes to others");
         let project = &PROJECTS[reservation.project];
         let nodes: Vec<&str> = reservation.nodes.iter().map(|node| NODES[*node].name).collect();
-        let cards: u32 = reservation.nodes.iter().map(|node| NODES[*node].cards).sum();
         let _ = writeln!(
             out,
-            "{CLUSTER},{},{},{},\"{}\",{cards},{},{},{},",
+            "{CLUSTER},{},{},{},\"{}\",,{},{},{},",
             reservation.name,
             clock.rfc3339(during.start_s),
             clock.rfc3339(during.end_s),
@@ -50,7 +49,7 @@ pub fn reservations(closures: &[Closure], clock: &Clock) -> String {
     out
 }
 
-/// `outages.csv`.
+/// `outages.csv`. A count of cards only where it isn't the whole node.
 pub fn outages(closures: &[Closure], clock: &Clock) -> String {
     let mut out = String::from("cluster,started_at,ended_at,nodes,cards,reason\n");
     for closure in closures {
@@ -66,7 +65,7 @@ pub fn outages(closures: &[Closure], clock: &Clock) -> String {
             clock.rfc3339(closure.start_s),
             clock.rfc3339(closure.end_s),
             NODES[closure.node].name,
-            closure.cards,
+            if closure.cards == NODES[closure.node].cards { String::new() } else { closure.cards.to_string() },
         );
     }
     out

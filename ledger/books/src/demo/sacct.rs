@@ -23,7 +23,7 @@ pub fn text(requests: &[Request], runs: &[Run], clock: &Clock) -> String {
     let mut waiting_tasks: BTreeMap<u64, Vec<&Run>> = BTreeMap::new();
     for run in in_order {
         let request = &requests[run.request];
-        if run.state == JobState::Pending && request.task.is_some() && run.restart == 0 {
+        if run.waits_in_array(request) {
             waiting_tasks.entry(run.array_job).or_default().push(run);
             continue;
         }

@@ -49,6 +49,13 @@ pub struct Run {
     pub nodes: Vec<usize>,
 }
 
+impl Run {
+    /// Whether it is a task that still waits for its first run: Slurm keeps those of one array as one record.
+    pub fn waits_in_array(&self, request: &Request) -> bool {
+        self.state == JobState::Pending && request.task.is_some() && self.restart == 0
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     End(usize),

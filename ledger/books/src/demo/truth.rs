@@ -7,7 +7,7 @@ use super::schedule::Run;
 use super::sessions::Session;
 use super::work::Request;
 use cardhour_domain::{CardShare, CardTime, Month};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What was held, by whom, and what the pool was otherwise, by month of the demo's zone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct Truth {
     pub held: BTreeMap<(&'static str, Month), CardTime>,
     /// The pool as a whole, by month.
     pub pool: BTreeMap<Month, PoolTruth>,
-    /// Jobs, tasks of arrays and sessions that were ever asked for.
+    /// Jobs, tasks of arrays and sessions that were ever asked for; the tasks of an array that still wait are one, as Slurm has them.
     pub jobs: u64,
     /// Runs of them, those that never started among them.
     pub attempts: u64,
@@ -39,9 +39,12 @@ pub struct PoolTruth {
 
 /// Adds it up.
 pub fn truth(requests: &[Request], runs: &[Run], sessions: &[Session], closures: &[Closure], clock: &Clock) -> Truth {
+    let waiting: Vec<u64> =
+        runs.iter().filter(|run| run.waits_in_array(&requests[run.request])).map(|run| run.array_job).collect();
+    let folded = waiting.len() - waiting.iter().collect::<BTreeSet<_>>().len();
     let mut truth = Truth {
-        jobs: (requests.len() + sessions.len()) as u64,
-        attempts: (runs.len() + sessions.len()) as u64,
+        jobs: (requests.len() - folded + sessions.len()) as u64,
+        attempts: (runs.len() - folded + sessions.len()) as u64,
         ..Truth::default()
     };
     for month in clock.months {
