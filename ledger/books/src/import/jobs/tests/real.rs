@@ -43,10 +43,11 @@ fn check_keys_differ(imported: &Imported) {
 #[test]
 fn every_shipped_map_is_read() {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../deploy/maps");
-    let names: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let names: Vec<_> = names.filter(|name| name.ends_with(".toml")).collect();
     assert!(names.len() >= 10, "{names:?}");
     for name in names {
-        assert!(shipped(name.to_str().unwrap()).format.is_some(), "{name:?}");
+        assert!(shipped(&name).format.is_some(), "{name}");
     }
 }
 
