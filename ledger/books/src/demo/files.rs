@@ -8,14 +8,14 @@ use std::fmt::Write;
 
 /// `nodes.csv`. A node that came late says when.
 pub fn nodes(closures: &[Closure], clock: &Clock) -> String {
-    let mut out = String::from("cluster,node,model,cards,memory_gib,pool,in_service_at,retired_at\n");
+    let mut out = String::from("cluster,node,model,cards,memory,pool,in_service_at,retired_at\n");
     for (index, node) in NODES.iter().enumerate() {
         let late = closures.iter().find(|closure| closure.node == index && closure.why == Why::NotYetInService);
         let in_service_s = late.map_or(clock.start_s, |closure| closure.end_s);
-        let (cards, memory_gib) = (node.cards, node.card_memory_gib);
+        let (cards, memory_bytes) = (node.cards, u64::from(node.card_memory_gib) << 30);
         let _ = writeln!(
             out,
-            "{CLUSTER},{},{},{cards},{memory_gib},main,{},",
+            "{CLUSTER},{},{},{cards},{memory_bytes},main,{},",
             node.name,
             node.model,
             clock.rfc3339(in_service_s)

@@ -12,7 +12,11 @@ use cardhour_books::import::jobs::{Options, attempts};
 use cardhour_books::import::map::MapFile;
 use cardhour_books::import::mapping::Mapping;
 use cardhour_books::import::readers::read;
-use cardhour_books::site::{Coverage, Node, Outage, Reservation};
+use cardhour_books::import::site::nodes::nodes;
+use cardhour_books::import::site::outages::outages;
+use cardhour_books::import::site::reservations::reservations;
+use cardhour_books::import::site::{ListError, Listed};
+use cardhour_books::site::Coverage;
 use cardhour_books::usage::usage;
 use cardhour_books::versions::{Version, resolve};
 use cardhour_domain::{CardShare, CardState, CardTime, Interval, Month, Timestamp};
@@ -56,55 +60,22 @@ fn deliver(deliveries: Vec<Vec<Attempt>>) -> BTreeMap<AttemptKey, Attempt> {
     books.into_iter().map(|(key, (attempt, _))| (key, attempt)).collect()
 }
 
-fn rows(site: &DemoSite, name: &str) -> Vec<BTreeMap<String, String>> {
-    let mut reader = csv::Reader::from_reader(bytes(site, name));
-    let header: Vec<String> = reader.headers().unwrap().iter().map(str::to_owned).collect();
-    reader.records().map(|r| header.iter().cloned().zip(r.unwrap().iter().map(str::to_owned)).collect()).collect()
-}
-
-/// Nodes, reservations and outages, read by the test itself.
+/// Nodes, reservations and outages, as `import` reads them without a map.
 fn cluster(site: &DemoSite) -> Cluster {
-    let at = |text: &str| Timestamp::parse_rfc3339(text).unwrap();
-    let during = |row: &BTreeMap<String, String>| Interval::new(at(&row["started_at"]), at(&row["ended_at"])).unwrap();
-    let name = |text: &String| (!text.is_empty()).then(|| Name::from(text.as_str()));
-    let names = |text: &str| text.split(',').map(Name::from).collect();
-    let cards = |text: &String| text.parse().ok().map(|n| CardShare::from_cards(n).unwrap());
-    let mut cluster = Cluster::default();
-    for row in rows(site, "nodes.csv") {
-        cluster.nodes.push(Node {
-            cluster: CLUSTER.into(),
-            node: row["node"].as_str().into(),
-            model: name(&row["model"]),
-            cards: cards(&row["cards"]).unwrap(),
-            memory_bytes: None,
-            pool: name(&row["pool"]),
-            in_service_at: Some(at(&row["in_service_at"])),
-            retired_at: None,
-            labels: BTreeMap::new(),
-        });
+    fn all<T: std::fmt::Debug>(listed: Result<Listed<T>, ListError>) -> Vec<T> {
+        let listed = listed.unwrap();
+        assert_eq!(listed.rejected, []);
+        assert!(!listed.rows.is_empty());
+        listed.rows
     }
-    for row in rows(site, "reservations.csv") {
-        cluster.reservations.push(Reservation {
-            cluster: CLUSTER.into(),
-            name: row["name"].as_str().into(),
-            during: during(&row),
-            nodes: names(&row["nodes"]),
-            cards: cards(&row["cards"]),
-            model: name(&row["model"]),
-            org: name(&row["org"]),
-            project: name(&row["project"]),
-            user: None,
-        });
-    }
-    for row in rows(site, "outages.csv") {
-        cluster.outages.push(Outage {
-            cluster: CLUSTER.into(),
-            during: during(&row),
-            nodes: names(&row["nodes"]),
-            cards: cards(&row["cards"]),
-            reason: name(&row["reason"]),
-        });
-    }
+    let ours = MapFile::default();
+    let mut cluster = Cluster {
+        nodes: all(nodes(bytes(site, "nodes.csv"), &ours)),
+        reservations: all(reservations(bytes(site, "reservations.csv"), &ours)),
+        outages: all(outages(bytes(site, "outages.csv"), &ours)),
+        covered: Vec::new(),
+    };
+    assert_eq!(cluster.nodes.iter().map(|node| node.cards).sum::<CardShare>(), CardShare::from_cards(64).unwrap());
     cluster.cover(&Coverage { cluster: CLUSTER.into(), covers: site.covers });
     cluster
 }
