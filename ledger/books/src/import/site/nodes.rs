@@ -131,7 +131,7 @@ fn slurm_cards<'a>(record: &'a Record, rules: &Rules) -> Result<Option<Cards<'a>
     };
     // AccountingStorageTRES may name no cards, or no types of them: then Gres does.
     let share = if of_tres.share.is_zero() { of_gres.share } else { of_tres.share };
-    Ok(Some(Cards { share, model: of_tres.model.or(of_gres.model), mig_profile: None }))
+    Ok(Some(Cards { share, model: of_tres.model.or(of_gres.model), ..of_tres }))
 }
 
 fn memory_bytes(record: &Record, rules: &Rules) -> Result<Option<i64>, Refusal> {

@@ -3,6 +3,7 @@
 use crate::attempt::Rejected;
 use crate::import::readers::column_union::{ColumnUnion, Slots};
 use crate::import::readers::lines::Lines;
+use crate::import::readers::text_start;
 use crate::import::record::{Columns, Record, RecordText};
 use crate::import::time::is_absent;
 use std::ops::Range;
@@ -38,7 +39,7 @@ pub fn records(input: &[u8]) -> (Columns, Vec<Result<Record, Rejected>>) {
 /// First line and bytes of each record.
 fn blocks(input: &[u8]) -> Vec<(u64, Range<usize>)> {
     let mut blocks: Vec<(u64, Range<usize>)> = Vec::new();
-    for line in Lines::new(input, 0) {
+    for line in Lines::new(input, text_start(input)) {
         let text = &input[line.range.clone()];
         if begins_record(text) {
             blocks.push((line.number, line.range));

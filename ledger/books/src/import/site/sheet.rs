@@ -5,7 +5,7 @@ use crate::attempt::Rejected;
 use crate::import::map::MapFile;
 use crate::import::readers::column_union::{ColumnUnion, Slots};
 use crate::import::readers::lines::{Line, Lines};
-use crate::import::readers::{Format, ReaderOptions, read};
+use crate::import::readers::{Format, read, text_start};
 use crate::import::record::{Columns, Record, RecordText};
 use std::ops::Range;
 use toml::{Table, Value};
@@ -42,8 +42,7 @@ impl Sheet {
         };
         let (columns, records) = match written {
             Written::Columns(format) => {
-                let options = ReaderOptions { delimiter: map.delimiter.clone(), fields: map.fields.clone() };
-                let reading = read(format, input, &options)?;
+                let reading = read(format, input, &map.reader_options())?;
                 (reading.columns, reading.records.collect())
             }
             Written::Toml => toml_tables(input, table)?,
@@ -55,7 +54,7 @@ impl Sheet {
 
 /// What a text is written in, by its first line, or by a line that begins one of the tables.
 fn guess(input: &[u8], table: &str) -> Written {
-    let mut lines = Lines::new(input, 0);
+    let mut lines = Lines::new(input, text_start(input));
     let Some(first) = lines.next_written() else { return Written::Columns(Format::Csv) };
     let text = lines.text(&first);
     if scontrol::begins_record(text) {
@@ -65,7 +64,7 @@ fn guess(input: &[u8], table: &str) -> Written {
         return Written::Columns(Format::Jsonl);
     }
     let is_table = |line: Line| is_head(&input[line.range], table);
-    if Lines::new(input, 0).any(is_table) { Written::Toml } else { Written::Columns(Format::Csv) }
+    if Lines::new(input, text_start(input)).any(is_table) { Written::Toml } else { Written::Columns(Format::Csv) }
 }
 
 /// Whether a line is `[[table]]`.
@@ -81,7 +80,7 @@ type Rows = (Columns, Vec<Result<Record, Rejected>>);
 
 /// The tables of that name. Line and text of each are those from its head to the next.
 fn toml_tables(input: &[u8], table: &'static str) -> Result<Rows, ListError> {
-    let text = std::str::from_utf8(input).map_err(|error| ListError::Toml(error.to_string()))?;
+    let text = std::str::from_utf8(&input[text_start(input)..]).map_err(|error| ListError::Toml(error.to_string()))?;
     let document: Table = text.parse().map_err(|error: toml::de::Error| ListError::Toml(error.to_string()))?;
     let keys: Vec<String> = document.keys().filter(|key| *key != table).cloned().collect();
     if !keys.is_empty() {
@@ -111,7 +110,8 @@ fn toml_tables(input: &[u8], table: &'static str) -> Result<Rows, ListError> {
 
 /// Line and bytes of each table.
 fn places(input: &[u8], table: &str) -> Vec<(u64, Range<usize>)> {
-    let heads: Vec<Line> = Lines::new(input, 0).filter(|line| is_head(&input[line.range.clone()], table)).collect();
+    let heads: Vec<Line> =
+        Lines::new(input, text_start(input)).filter(|line| is_head(&input[line.range.clone()], table)).collect();
     let starts = heads.iter().map(|line| line.range.start);
     let ends = starts.clone().skip(1).chain(std::iter::once(input.len()));
     heads.iter().zip(starts.zip(ends)).map(|(line, (start, end))| (line.number, start..end)).collect()

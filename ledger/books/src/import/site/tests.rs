@@ -334,6 +334,18 @@ fn outages_hit_nodes_some_of_their_cards_or_a_whole_cluster() {
 }
 
 #[test]
+fn a_byte_order_mark_hides_no_format() {
+    for input in [
+        "node,cards\na,8\n",
+        "[[node]]\nnode = \"a\"\ncards = 8\n",
+        "{\"node\": \"a\", \"cards\": 8}\n",
+        "NodeName=a Gres=gpu:8\n",
+    ] {
+        check_nodes(&format!("\u{feff}{input}"), &MapFile::default(), &["/a - 8"]);
+    }
+}
+
+#[test]
 fn toml_that_goes_wrong_says_where() {
     let told = |input: &str| reservations(input.as_bytes(), &MapFile::default()).unwrap_err().to_string();
     assert!(told("[[reservation]]\nname = oops\n").contains("line 2"));
