@@ -15,6 +15,7 @@ pub mod attempt;
 pub mod bill;
 pub mod cell;
 pub mod cluster;
+pub mod demo;
 pub mod holdings;
 pub mod import;
 pub mod line;
