@@ -28,3 +28,5 @@ pub mod table;
 pub mod trace;
 pub mod usage;
 pub mod versions;
+#[cfg(test)]
+mod world;
