@@ -14,13 +14,19 @@
 pub mod attempt;
 pub mod bill;
 pub mod cell;
+pub mod cluster;
+pub mod demo;
+pub mod holdings;
 pub mod import;
 pub mod line;
 pub mod prices;
 pub mod report;
 pub mod site;
 pub mod slots;
+pub mod states;
 pub mod table;
 pub mod trace;
+pub mod usage;
+pub mod versions;
 #[cfg(test)]
 mod world;

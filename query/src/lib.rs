@@ -1,0 +1,1 @@
+//! Reports, pages and SQL over the books.
