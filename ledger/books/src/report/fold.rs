@@ -229,13 +229,28 @@ fn count_jobs(
     }
 }
 
-/// The number of each attempt's job.
+/// The number of each attempt's job. Attempts in order of their keys have the runs of a job side by side; those in any other
+/// order are looked up.
 fn jobs(input: &ReportInput) -> Vec<u32> {
-    let mut numbers: FxHashMap<&str, u32> = FxHashMap::with_capacity_and_hasher(input.attempts.len(), FxBuildHasher);
-    let mut jobs = Vec::with_capacity(input.attempts.len());
-    for attempt in &input.attempts {
-        let next = numbers.len() as u32;
-        jobs.push(*numbers.entry(attempt.key.job()).or_insert(next));
+    let attempts = &input.attempts;
+    let mut next = 0;
+    if attempts.is_sorted_by(|a, b| a.key <= b.key) {
+        let same = |i: usize| i > 0 && attempts[i - 1].key.job() == attempts[i].key.job();
+        return (0..attempts.len())
+            .map(|i| {
+                next += u32::from(i > 0 && !same(i));
+                next
+            })
+            .collect();
     }
-    jobs
+    let mut numbers: FxHashMap<&str, u32> = FxHashMap::with_capacity_and_hasher(attempts.len(), FxBuildHasher);
+    attempts
+        .iter()
+        .map(|attempt| {
+            *numbers.entry(attempt.key.job()).or_insert_with(|| {
+                next += 1;
+                next - 1
+            })
+        })
+        .collect()
 }

@@ -7,7 +7,7 @@ use crate::line::Line;
 use crate::report::ReportAttempt;
 use crate::trace::trace;
 use crate::world::Stretch;
-use cardhour_domain::{CardTime, Interval, JobState, Timestamp};
+use cardhour_domain::{Interval, JobState, Timestamp};
 use proptest::prelude::*;
 use rust_decimal::Decimal;
 
@@ -255,6 +255,25 @@ proptest! {
             let shown = crate::world::show(&table, &format!("{by} card_hours"));
             prop_assert_eq!(shown.lines().take(table.rows.len()).collect::<Vec<_>>(), expected, "by {}", by);
         }
+    }
+
+    /// In order of their keys or in any other: the same jobs.
+    #[test]
+    fn jobs_are_counted_alike_in_any_order_of_attempts(world in any_world()) {
+        let turned = |world: &World, order: &[usize]| {
+            let mut other = world.clone();
+            other.attempts = order.iter().map(|&old| world.attempts[old].clone()).collect();
+            for stretch in &mut other.stretches {
+                let old = stretch.attempt.unwrap() as usize;
+                stretch.attempt = Some(order.iter().position(|&place| place == old).unwrap() as u32);
+            }
+            other.report(None, &query(ReportKind::Owners, "queue")).table
+        };
+        let mut order: Vec<usize> = (0..world.attempts.len()).collect();
+        order.sort_by(|&a, &b| world.attempts[a].key.cmp(&world.attempts[b].key));
+        let sorted = turned(&world, &order);
+        order.reverse();
+        prop_assert_eq!(turned(&world, &order), sorted);
     }
 
     /// M07 for any job: what it costs is at most its cards × the dearest price × its hours, and half a cent a leaf.
