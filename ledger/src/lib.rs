@@ -1,1 +1,31 @@
 //! The books on Delta Lake.
+//!
+//! Facts (what sources said) go into tables of their own; holdings and usage are derived from them, and each derived commit says which
+//! version of every fact table it was made from. So whatever is killed in between, the next command sees that the books lag
+//! behind the facts, and works out the days that were touched ([`derive`]).
+//!
+//! ```text
+//! import ─► jobs, nodes, reservations, outages, coverage ─ derive ─► holdings, usage, conflicts ─ fold ─► reports
+//!              └► jobs_history, quarantine
+//! ```
+//!
+//! What this crate does not do: no HTTP, no NVML, no prices' files, no formats for people. It is the only writer of the tables; `store`
+//! is the only file that commits.
+//!
+//! Start reading at [`Ledger`]. Units as in `cardhour_domain`.
+
+mod columns;
+mod derive;
+mod error;
+mod facts;
+mod files;
+mod intake;
+mod ledger;
+mod meta;
+mod store;
+mod tables;
+mod touched;
+
+pub use error::{Error, Remedy};
+pub use ledger::{Booked, Ledger};
+pub use meta::Meta;

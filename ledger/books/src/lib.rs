@@ -13,6 +13,11 @@
 
 pub mod attempt;
 pub mod cell;
+pub mod cluster;
+pub mod holdings;
 pub mod import;
 pub mod site;
+pub mod states;
 pub mod table;
+pub mod usage;
+pub mod versions;

@@ -1,0 +1,232 @@
+//! Which of several versions of one attempt stands.
+//!
+//! The final beats the open, then the later as-of, then the greater content hash; a row without a start gives way to any
+//! started row of that job and submit (LED-4). The winner is the greatest of a total order, so that neither the order
+//! nor the cut of imports matters, and nothing counts twice.
+
+use crate::attempt::{Attempt, AttemptKey};
+use cardhour_domain::Timestamp;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fmt;
+
+/// A digest of everything an attempt says but its as-of: 128 bits of BLAKE3.
+///
+/// Stability: stored in `jobs.content_hash`; pinned by the test `a_hash_is_as_it_was`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ContentHash([u8; 16]);
+
+impl ContentHash {
+    /// Of a canonical text or its bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        let mut short = [0; 16];
+        short.copy_from_slice(&blake3::hash(bytes).as_bytes()[..16]);
+        Self(short)
+    }
+
+    /// Its 32 hex digits.
+    pub fn to_hex(self) -> String {
+        let mut hex = String::with_capacity(32);
+        for byte in self.0 {
+            for digit in [byte >> 4, byte & 15] {
+                hex.push(char::from(b"0123456789abcdef"[usize::from(digit)]));
+            }
+        }
+        hex
+    }
+
+    /// From 32 hex digits, as a table gives them back.
+    pub fn from_hex(hex: &str) -> Option<Self> {
+        let digits = hex.as_bytes();
+        if digits.len() != 32 {
+            return None;
+        }
+        let mut bytes = [0; 16];
+        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+            *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+        }
+        Some(Self(bytes))
+    }
+}
+
+impl fmt::Debug for ContentHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_hex())
+    }
+}
+
+/// What decides between two versions of one attempt: the greater stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version {
+    /// Whether it is over.
+    pub is_final: bool,
+    /// The last moment its source vouches for.
+    pub as_of: Option<Timestamp>,
+    /// What it says.
+    pub content: ContentHash,
+}
+
+impl Version {
+    /// The version an attempt is.
+    pub fn of(attempt: &Attempt) -> Self {
+        Self { is_final: attempt.is_final, as_of: attempt.as_of, content: content_hash(attempt) }
+    }
+}
+
+/// What an import changes in `jobs`.
+#[derive(Debug, Default)]
+pub struct Resolution {
+    /// Attempts that stand from now on, with their hash; each key once.
+    pub stand: Vec<(Attempt, Version)>,
+    /// Attempts of the import that lost against another: history.
+    pub lost: Vec<(Attempt, Version)>,
+    /// Attempts that stood and give way to one of `stand`: history.
+    pub displaced: Vec<AttemptKey>,
+    /// How many of the import's rows said what the books already knew.
+    pub unchanged: u64,
+}
+
+/// The form of a started attempt's key that its job had before the start, where the key is made of times.
+pub fn unstarted_form(key: &AttemptKey) -> Option<AttemptKey> {
+    let (_, run) = key.as_str().rsplit_once('/')?;
+    let digits = run.strip_prefix('s')?.bytes().take_while(|b| b.is_ascii_digit() || *b == b'-').count();
+    let rest = &run[1 + digits..];
+    let started = rest.starts_with('b') || rest.starts_with('r');
+    started.then(|| AttemptKey::from_stored(&key.as_str()[..key.as_str().len() - rest.len()]))
+}
+
+/// Settles the versions of an import against those that stand.
+///
+/// `standing` is every attempt that stands; only those that an incoming row touches are looked at. Shape: the same
+/// set of rows gives the same outcome in any order and any cut.
+pub fn resolve<'a>(standing: impl Iterator<Item = (&'a str, Version)>, incoming: Vec<Attempt>) -> Resolution {
+    let mut out = Resolution::default();
+    let mut best: HashMap<AttemptKey, (Attempt, Version)> = HashMap::with_capacity(incoming.len());
+    let mut order: Vec<AttemptKey> = Vec::with_capacity(incoming.len());
+    let mut started: HashSet<AttemptKey> = HashSet::new();
+    let mut unstarted: HashSet<AttemptKey> = HashSet::new();
+    for attempt in incoming {
+        let version = Version::of(&attempt);
+        match unstarted_form(&attempt.key) {
+            Some(form) => _ = started.insert(form),
+            None if attempt.started_at.is_none() => _ = unstarted.insert(attempt.key.clone()),
+            None => {}
+        }
+        match best.get_mut(&attempt.key) {
+            None => {
+                order.push(attempt.key.clone());
+                best.insert(attempt.key.clone(), (attempt, version));
+            }
+            Some((_, known)) if known.content == version.content && known.is_final == version.is_final => {
+                known.as_of = known.as_of.max(version.as_of);
+                out.unchanged += 1;
+            }
+            Some(known) if known.1 < version => out.lost.push(std::mem::replace(known, (attempt, version))),
+            Some(_) => out.lost.push((attempt, version)),
+        }
+    }
+    // A repeated open row may have been vouched for longer by its twin.
+    for (attempt, version) in best.values_mut() {
+        attempt.as_of = version.as_of;
+    }
+
+    let mut known: BTreeMap<AttemptKey, Version> = BTreeMap::new();
+    for (key, version) in standing {
+        let key = AttemptKey::from_stored(key);
+        if started.contains(&key) {
+            out.displaced.push(key);
+            continue;
+        }
+        if !unstarted.is_empty()
+            && let Some(form) = unstarted_form(&key)
+            && unstarted.contains(&form)
+        {
+            started.insert(form);
+        }
+        if best.contains_key(&key) {
+            known.insert(key, version);
+        }
+    }
+    for key in order {
+        let (attempt, version) = best.remove(&key).expect("each key is in the order once");
+        if attempt.started_at.is_none() && started.contains(&key) {
+            out.lost.push((attempt, version));
+            continue;
+        }
+        match known.get(&key) {
+            None => out.stand.push((attempt, version)),
+            Some(old) if *old == version => out.unchanged += 1,
+            Some(old) if *old < version => {
+                out.displaced.push(key);
+                out.stand.push((attempt, version));
+            }
+            // An older look at the same open row adds nothing, not even history.
+            Some(old) if old.content == version.content => out.unchanged += 1,
+            Some(_) => out.lost.push((attempt, version)),
+        }
+    }
+    out
+}
+
+/// The digest of what an attempt says, all but its as-of.
+///
+/// Fields go in one after the other, each with its length, so that no two attempts share a text.
+pub fn content_hash(a: &Attempt) -> ContentHash {
+    let mut text = Vec::with_capacity(384);
+    let mut field = |value: Option<&[u8]>| match value {
+        None => text.push(0),
+        Some(value) => {
+            text.push(1);
+            text.extend_from_slice(&(value.len() as u32).to_le_bytes());
+            text.extend_from_slice(value);
+        }
+    };
+    field(Some(a.key.as_str().as_bytes()));
+    field(Some(a.job_id.as_bytes()));
+    for name in [
+        &a.org,
+        &a.project,
+        &a.user,
+        &a.queue,
+        &a.class,
+        &a.model,
+        &a.mig_profile,
+        &a.card_uuid,
+        &a.reservation,
+        &a.image,
+        &a.exit_code,
+        &a.failure_reason,
+        &a.artifact_uri,
+    ] {
+        field(name.as_deref().map(str::as_bytes));
+    }
+    for (name, value) in &a.labels {
+        field(Some(name.as_bytes()));
+        field(Some(value.as_bytes()));
+    }
+    field(None);
+    for node in &a.nodes {
+        field(Some(node.as_bytes()));
+    }
+    field(None);
+    field(Some(a.state.name().as_bytes()));
+    for number in [
+        a.restart.map(i64::from),
+        Some(i64::from(a.is_final)),
+        a.submitted_at.map(Timestamp::unix_ms),
+        a.started_at.map(Timestamp::unix_ms),
+        a.ended_at.map(Timestamp::unix_ms),
+        Some(a.suspended_ms),
+        a.cards_requested.map(|share| share.parts()),
+        Some(a.cards.parts()),
+        Some(i64::from(a.share_declared)),
+        a.memory_requested_mib,
+        a.priority,
+        a.restartable.map(i64::from),
+    ] {
+        field(number.map(i64::to_le_bytes).as_ref().map(|bytes| &bytes[..]));
+    }
+    ContentHash::of(&text)
+}
+
+#[cfg(test)]
+mod tests;

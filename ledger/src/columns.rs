@@ -1,0 +1,187 @@
+//! Columns of a batch, written and read by name.
+//!
+//! A table's one list of columns is the function that writes its rows: its schema is that of the batch of no rows. Only types that Delta
+//! Lake and its other readers have are offered here: signed integers, microseconds of UTC, text, decimals, booleans. Unsigned columns are
+//! written without complaint and can't be read back, so there are none.
+
+use crate::Error;
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, DictionaryArray, Int32Array, Int64Array, StringArray,
+    TimestampMicrosecondArray,
+};
+use arrow::datatypes::{DataType, Decimal128Type, Field, Int32Type, Int64Type, Schema, TimestampMicrosecondType};
+use arrow::record_batch::RecordBatch;
+use cardhour_books::attempt::Name;
+use cardhour_domain::Timestamp;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Builds a batch column by column.
+#[derive(Default)]
+pub(crate) struct Columns {
+    fields: Vec<Field>,
+    arrays: Vec<ArrayRef>,
+}
+
+/// Decimal digits of card-time: any sum of parts × milliseconds.
+pub(crate) const CARD_TIME: DataType = DataType::Decimal128(38, 0);
+
+impl Columns {
+    fn add(mut self, name: &str, array: ArrayRef, nullable: bool) -> Self {
+        self.fields.push(Field::new(name, array.data_type().clone(), nullable));
+        self.arrays.push(array);
+        self
+    }
+
+    pub(crate) fn text<'a>(self, name: &str, values: impl Iterator<Item = &'a str>) -> Self {
+        let array = StringArray::from_iter_values(values);
+        self.add(name, Arc::new(array), false)
+    }
+
+    pub(crate) fn opt_text<'a>(self, name: &str, values: impl Iterator<Item = Option<&'a str>>) -> Self {
+        self.add(name, Arc::new(values.collect::<StringArray>()), true)
+    }
+
+    /// Text that repeats: an index into `values` a row. Stored as plain text; only faster to write.
+    pub(crate) fn indexed_text(self, name: &str, keys: Vec<Option<i32>>, values: StringArray, nullable: bool) -> Self {
+        let array = DictionaryArray::<Int32Type>::new(Int32Array::from(keys), Arc::new(values));
+        self.add(name, Arc::new(array), nullable)
+    }
+
+    pub(crate) fn long(self, name: &str, values: impl Iterator<Item = i64>) -> Self {
+        self.add(name, Arc::new(Int64Array::from_iter_values(values)), false)
+    }
+
+    pub(crate) fn opt_long(self, name: &str, values: impl Iterator<Item = Option<i64>>) -> Self {
+        self.add(name, Arc::new(values.collect::<Int64Array>()), true)
+    }
+
+    pub(crate) fn boolean(self, name: &str, values: impl Iterator<Item = bool>) -> Self {
+        self.add(name, Arc::new(values.map(Some).collect::<BooleanArray>()), false)
+    }
+
+    pub(crate) fn opt_boolean(self, name: &str, values: impl Iterator<Item = Option<bool>>) -> Self {
+        self.add(name, Arc::new(values.collect::<BooleanArray>()), true)
+    }
+
+    pub(crate) fn instant(self, name: &str, values: impl Iterator<Item = Timestamp>) -> Self {
+        let array = TimestampMicrosecondArray::from_iter_values(values.map(Timestamp::unix_us)).with_timezone("UTC");
+        self.add(name, Arc::new(array), false)
+    }
+
+    pub(crate) fn opt_instant(self, name: &str, values: impl Iterator<Item = Option<Timestamp>>) -> Self {
+        let array: TimestampMicrosecondArray = values.map(|at| at.map(Timestamp::unix_us)).collect();
+        self.add(name, Arc::new(array.with_timezone("UTC")), true)
+    }
+
+    /// Whole numbers of up to 38 digits.
+    pub(crate) fn opt_card_time(self, name: &str, values: impl Iterator<Item = Option<i128>>) -> Self {
+        let array = values.collect::<Decimal128Array>().with_data_type(CARD_TIME);
+        self.add(name, Arc::new(array), true)
+    }
+
+    /// Whole numbers of up to 38 digits.
+    pub(crate) fn card_time(self, name: &str, values: impl Iterator<Item = i128>) -> Self {
+        let array = Decimal128Array::from_iter_values(values).with_data_type(CARD_TIME);
+        self.add(name, Arc::new(array), false)
+    }
+
+    /// Millionths, as a decimal with six places.
+    pub(crate) fn opt_micros(self, name: &str, values: impl Iterator<Item = Option<i128>>) -> Self {
+        let array = values.collect::<Decimal128Array>().with_data_type(DataType::Decimal128(20, 6));
+        self.add(name, Arc::new(array), true)
+    }
+
+    pub(crate) fn finish(self) -> RecordBatch {
+        let schema = Arc::new(Schema::new(self.fields));
+        RecordBatch::try_new(schema, self.arrays).expect("columns of one batch have one length")
+    }
+}
+
+/// Reads a batch by column names.
+pub(crate) struct Rows<'a> {
+    pub(crate) table: &'static str,
+    pub(crate) batch: &'a RecordBatch,
+}
+
+impl<'a> Rows<'a> {
+    pub(crate) fn new(table: &'static str, batch: &'a RecordBatch) -> Self {
+        Self { table, batch }
+    }
+
+    fn column(&self, name: &str) -> Result<&'a ArrayRef, Error> {
+        self.batch.column_by_name(name).ok_or_else(|| Error::damaged(self.table, format!("no column {name}")))
+    }
+
+    fn wrong(&self, name: &str, array: &ArrayRef) -> Error {
+        Error::damaged(self.table, format!("column {name} is of type {}", array.data_type()))
+    }
+
+    pub(crate) fn text(&self, name: &str) -> Result<&'a StringArray, Error> {
+        let array = self.column(name)?;
+        array.as_string_opt::<i32>().ok_or_else(|| self.wrong(name, array))
+    }
+
+    pub(crate) fn indexed(&self, name: &str) -> Result<(&'a Int32Array, &'a StringArray), Error> {
+        let array = self.column(name)?;
+        let indexed = array.as_dictionary_opt::<Int32Type>().ok_or_else(|| self.wrong(name, array))?;
+        let values = indexed.values().as_string_opt::<i32>().ok_or_else(|| self.wrong(name, array))?;
+        Ok((indexed.keys(), values))
+    }
+
+    pub(crate) fn long(&self, name: &str) -> Result<&'a Int64Array, Error> {
+        let array = self.column(name)?;
+        array.as_primitive_opt::<Int64Type>().ok_or_else(|| self.wrong(name, array))
+    }
+
+    pub(crate) fn boolean(&self, name: &str) -> Result<&'a BooleanArray, Error> {
+        let array = self.column(name)?;
+        array.as_boolean_opt().ok_or_else(|| self.wrong(name, array))
+    }
+
+    pub(crate) fn instants(&self, name: &str) -> Result<&'a TimestampMicrosecondArray, Error> {
+        let array = self.column(name)?;
+        array.as_primitive_opt::<TimestampMicrosecondType>().ok_or_else(|| self.wrong(name, array))
+    }
+
+    pub(crate) fn decimals(&self, name: &str) -> Result<&'a Decimal128Array, Error> {
+        let array = self.column(name)?;
+        array.as_primitive_opt::<Decimal128Type>().ok_or_else(|| self.wrong(name, array))
+    }
+}
+
+/// The value of a row, absent where it is null.
+pub(crate) fn opt_text(array: &StringArray, row: usize) -> Option<&str> {
+    array.is_valid(row).then(|| array.value(row))
+}
+
+/// The instant of a row, absent where it is null.
+pub(crate) fn opt_instant(array: &TimestampMicrosecondArray, row: usize) -> Option<Timestamp> {
+    array.is_valid(row).then(|| Timestamp::from_unix_us(array.value(row)))
+}
+
+/// The number of a row, absent where it is null.
+pub(crate) fn opt_long(array: &Int64Array, row: usize) -> Option<i64> {
+    array.is_valid(row).then(|| array.value(row))
+}
+
+/// Names that many rows share, each held once.
+#[derive(Default)]
+pub(crate) struct Interned {
+    names: HashMap<Box<str>, Name>,
+}
+
+impl Interned {
+    pub(crate) fn get(&mut self, text: &str) -> Name {
+        if let Some(name) = self.names.get(text) {
+            return name.clone();
+        }
+        let name: Name = text.into();
+        self.names.insert(text.into(), name.clone());
+        name
+    }
+
+    pub(crate) fn opt(&mut self, array: &StringArray, row: usize) -> Option<Name> {
+        opt_text(array, row).map(|text| self.get(text))
+    }
+}

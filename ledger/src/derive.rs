@@ -1,0 +1,302 @@
+//! Brings holdings, usage and conflicts up to the facts.
+//!
+//! Every derived commit remembers which version of each fact table it was made from. What lags is worked out again: the days that the facts'
+//! commits noted since, from all that overlaps them, replaced whole in one commit a table. `usage` is committed last, so that it says
+//! whether everything is done; a kill in between leaves work that the next command does again, to the same rows.
+//!
+//! Start at [`catch_up`].
+
+use crate::Error;
+use crate::facts::Facts;
+use crate::store::{Change, Outcome, Snapshot, Store};
+use crate::tables::conflicts::{CONFLICTS, Conflict};
+use crate::tables::holdings::HOLDINGS;
+use crate::tables::usage::USAGE;
+use crate::tables::{FACTS, conflicts, holdings, usage};
+use crate::touched::{NOTE, Touched};
+use arrow::record_batch::RecordBatch;
+use cardhour_books::attempt::Name;
+use cardhour_books::cluster::{Cluster, Frame, Grouping, Place};
+use cardhour_books::holdings::{Claim, Holding};
+use cardhour_books::usage::UsageDay;
+use cardhour_domain::{Interval, Timestamp};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How often a lost race is run again before somebody is told.
+pub(crate) const TRIES: u32 = 60;
+
+/// Brings the derived tables up to the newest facts; does nothing when they are.
+pub(crate) async fn catch_up(store: &Store) -> Result<(), Error> {
+    for attempt in 0..TRIES {
+        let facts = Facts::load(store).await?;
+        let books = store.open_or_create(&USAGE).await?;
+        let touched = touched(&facts, &books).await?;
+        if let Some(touched) = touched {
+            if !rebuild(store, &facts, books, touched).await? {
+                pause(attempt).await;
+                continue;
+            }
+        }
+        return Ok(());
+    }
+    Err(Error::LostRace { table: USAGE.name, tries: TRIES })
+}
+
+/// Whether usage was made from exactly these facts.
+pub(crate) async fn is_current(facts: &Facts, usage: &Snapshot) -> Result<bool, Error> {
+    for (name, version) in facts.marks() {
+        if usage.mark(&name).await? != Some(version) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// A short, growing wait, different for each process, so that two that race don't meet again.
+pub(crate) async fn pause(attempt: u32) {
+    let spread = u64::from(std::process::id()) % 7 + 1;
+    let ms = (5 + spread) * u64::from(attempt.min(20) + 1);
+    tokio::time::sleep(std::time::Duration::from_millis(ms)).await;
+}
+
+/// What changed since usage was made; none when nothing did.
+async fn touched(facts: &Facts, books: &Snapshot) -> Result<Option<Touched>, Error> {
+    let mut all = Touched::default();
+    let mut behind = false;
+    for table in FACTS {
+        let snapshot = facts.of(table);
+        let seen = books.mark(table.name).await?;
+        let Some(seen) = seen else {
+            behind = true;
+            // A table of which usage has never heard: everything in it is new, nothing when it is empty.
+            if !snapshot.files.is_empty() {
+                all.merge(Touched::everything());
+            }
+            continue;
+        };
+        let since = snapshot.version() - seen;
+        if since <= 0 {
+            continue;
+        }
+        behind = true;
+        let notes = snapshot.notes(usize::try_from(since).expect("above zero")).await?;
+        if i64::try_from(notes.len()).expect("few") < since {
+            all.merge(Touched::everything());
+        }
+        for note in notes {
+            all.merge(Touched::from_note(note.get(NOTE)));
+        }
+    }
+    Ok(behind.then_some(all))
+}
+
+/// Works out the touched days and commits them. False when others were faster: look again.
+async fn rebuild(store: &Store, facts: &Facts, books: Snapshot, mut touched: Touched) -> Result<bool, Error> {
+    let everything = touched.all || books.files.is_empty();
+    let clusters = facts.clusters().await?;
+    let with_capacity = clusters.values().any(|cluster| !cluster.nodes.is_empty());
+    // The grouping of a cluster rests on all its rows; without known capacity only what overlaps the days matters.
+    let whole = everything || with_capacity;
+    let (from, to) =
+        if whole { (Timestamp::from_unix_ms(i64::MIN), Timestamp::from_unix_ms(i64::MAX)) } else { hull(&touched) };
+    let claims = facts.claims(from, to).await?;
+    let framed = framed(clusters, &claims);
+    let old_files: BTreeSet<i32> = books.files.iter().filter_map(|file| file.day).collect();
+    let frames = frame_marks(&framed);
+    if everything {
+        touched = all_days(&framed, &claims);
+        touched.usage.extend(&old_files);
+    } else {
+        touch_moved_frames(&books, &framed, &frames, &mut touched).await?;
+    }
+    if claims.iter().any(|claim| claim.card_uuid.is_some()) {
+        // Holders of a named card cut each other's holdings anywhere along their time.
+        touched.starts = all_days(&framed, &claims).starts;
+    }
+
+    let spans = spans(&touched.usage);
+    let (starts, everything_held) = (touched.starts.clone(), everything);
+    let worked = tokio::task::spawn_blocking(move || work_out(&framed, &claims, &spans)).await.expect("does not panic");
+    let marks = facts.marks();
+
+    let old = store.open_or_create(&HOLDINGS).await?;
+    let keep_starts = |day: i32| everything_held || starts.contains(&day);
+    let change = replace(&old, keep_starts, worked.holdings_by_day(&starts, everything_held), marks.clone());
+    if !commit_unless_newer(store, old, change, &marks).await? {
+        return Ok(false);
+    }
+    let old = store.open_or_create(&CONFLICTS).await?;
+    let change =
+        replace(&old, |day| touched.usage.contains(&day), worked.conflicts_by_day(&touched.usage), marks.clone());
+    if !commit_unless_newer(store, old, change, &marks).await? {
+        return Ok(false);
+    }
+    let mut usage_marks = marks.clone();
+    usage_marks.extend(frames);
+    let change = replace(&books, |day| touched.usage.contains(&day), worked.usage_by_day(), usage_marks);
+    commit_unless_newer(store, books, change, &marks).await
+}
+
+/// Everything the touched days hold.
+struct Worked {
+    holdings: Vec<Holding>,
+    places: Vec<Place>,
+    conflicts: Vec<Conflict>,
+    days: BTreeMap<i32, UsageDay>,
+}
+
+fn work_out(framed: &BTreeMap<Name, (Cluster, Frame)>, claims: &[Claim], spans: &[Interval]) -> Worked {
+    let (holdings, cuts) = cardhour_books::holdings::holdings(claims);
+    let places = cardhour_books::usage::places(framed, &holdings);
+    let mut days = cardhour_books::usage::usage(framed, &holdings, spans);
+    let mut conflicts: Vec<Conflict> = cuts.iter().flat_map(Conflict::share_cut).collect();
+    for day in days.values_mut() {
+        for (cluster, over) in day.over_capacity.drain(..) {
+            conflicts.push(Conflict::over_capacity(cluster, over));
+        }
+    }
+    Worked { holdings, places, conflicts, days }
+}
+
+impl Worked {
+    fn holdings_by_day(&self, starts: &BTreeSet<i32>, all: bool) -> Vec<(i32, RecordBatch)> {
+        let mut by_day: BTreeMap<i32, Vec<(&Holding, &Place)>> = BTreeMap::new();
+        for (holding, place) in self.holdings.iter().zip(&self.places) {
+            let day = holding.during.start().utc_day();
+            if all || starts.contains(&day) {
+                by_day.entry(day).or_default().push((holding, place));
+            }
+        }
+        let days: Vec<_> = by_day.into_iter().collect();
+        crate::files::parallel(days, |(day, rows)| (day, holdings::batch(&rows)))
+    }
+
+    fn conflicts_by_day(&self, days: &BTreeSet<i32>) -> Vec<(i32, RecordBatch)> {
+        let mut by_day: BTreeMap<i32, Vec<&Conflict>> = BTreeMap::new();
+        for conflict in self.conflicts.iter().filter(|conflict| days.contains(&conflict.day())) {
+            by_day.entry(conflict.day()).or_default().push(conflict);
+        }
+        by_day.into_iter().map(|(day, rows)| (day, conflicts::batch(&rows))).collect()
+    }
+
+    fn usage_by_day(&self) -> Vec<(i32, RecordBatch)> {
+        let days: Vec<_> = self.days.iter().filter(|(_, day)| !day.held.is_empty() || !day.states.is_empty()).collect();
+        crate::files::parallel(days, |(day, rows)| (*day, usage::batch(rows, &self.holdings, &self.places)))
+    }
+}
+
+/// A change that replaces whole days.
+fn replace(
+    old: &Snapshot,
+    replaced: impl Fn(i32) -> bool,
+    new: Vec<(i32, RecordBatch)>,
+    marks: BTreeMap<String, i64>,
+) -> Change {
+    Change {
+        remove: old.files.iter().filter(|file| file.day.is_some_and(&replaced)).cloned().collect(),
+        add: new.into_iter().map(|(day, batch)| (Some(day), batch)).collect(),
+        marks,
+        ..Change::default()
+    }
+}
+
+/// Commits a derived change, unless the table was already made from newer facts. False then, and when a race was lost.
+async fn commit_unless_newer(
+    store: &Store,
+    old: Snapshot,
+    change: Change,
+    marks: &BTreeMap<String, i64>,
+) -> Result<bool, Error> {
+    for (name, version) in marks {
+        if old.mark(name).await?.is_some_and(|theirs| theirs > *version) {
+            return Ok(false);
+        }
+    }
+    Ok(matches!(store.commit(&old, change).await?, Outcome::Landed(_)))
+}
+
+fn framed(clusters: BTreeMap<Name, Cluster>, claims: &[Claim]) -> BTreeMap<Name, (Cluster, Frame)> {
+    let mut by_cluster: BTreeMap<&Name, Vec<&Claim>> = BTreeMap::new();
+    for claim in claims {
+        by_cluster.entry(&claim.cluster).or_default().push(claim);
+    }
+    clusters
+        .into_iter()
+        .map(|(name, cluster)| {
+            let of_cluster = by_cluster.get(&name).map(Vec::as_slice).unwrap_or_default();
+            let frame = cluster.frame(of_cluster.iter().copied());
+            (name, (cluster, frame))
+        })
+        .collect()
+}
+
+/// A frame's three numbers, as usage remembers them: so that a later look sees what moved.
+fn frame_marks(framed: &BTreeMap<Name, (Cluster, Frame)>) -> BTreeMap<String, i64> {
+    let mut marks = BTreeMap::new();
+    for (name, (_, frame)) in framed.iter().filter(|(_, (cluster, _))| !cluster.nodes.is_empty()) {
+        let grouping = match frame.grouping {
+            Grouping::Node => 1,
+            Grouping::Model => 2,
+            Grouping::Cluster => 3,
+        };
+        marks.insert(format!("frame/{name}/grouping"), grouping);
+        if let Some(from) = frame.serves_from {
+            marks.insert(format!("frame/{name}/serves_from"), from.unix_ms());
+        }
+        if let Some(horizon) = frame.horizon {
+            marks.insert(format!("frame/{name}/horizon"), horizon.unix_ms());
+        }
+    }
+    marks
+}
+
+/// Adds the days over which a cluster's grouping, start or horizon moved since usage was made.
+async fn touch_moved_frames(
+    books: &Snapshot,
+    framed: &BTreeMap<Name, (Cluster, Frame)>,
+    marks: &BTreeMap<String, i64>,
+    touched: &mut Touched,
+) -> Result<(), Error> {
+    for name in framed.keys() {
+        let before = |part: &'static str| format!("frame/{name}/{part}");
+        let (grouping, from, horizon) = (before("grouping"), before("serves_from"), before("horizon"));
+        if marks.contains_key(&grouping) && books.mark(&grouping).await? != marks.get(&grouping).copied() {
+            let (cluster, frame) = &framed[name];
+            touched.usage.extend(cluster.nodes.iter().filter_map(|n| frame.service(n)).flat_map(Interval::utc_days));
+        }
+        for edge in [from, horizon] {
+            let Some(now) = marks.get(&edge) else { continue };
+            let then = books.mark(&edge).await?.unwrap_or(*now);
+            let (a, b) = (Timestamp::from_unix_ms(then.min(*now)), Timestamp::from_unix_ms(then.max(*now)));
+            touched.usage.extend(Interval::new(a, b).map(Interval::utc_days).into_iter().flatten());
+        }
+    }
+    Ok(())
+}
+
+fn all_days(framed: &BTreeMap<Name, (Cluster, Frame)>, claims: &[Claim]) -> Touched {
+    let mut touched = Touched::default();
+    for claim in claims {
+        touched.holding(claim.during, claim.during);
+    }
+    if claims.iter().any(|claim| claim.card_uuid.is_some()) {
+        touched.starts.extend(&touched.usage);
+    }
+    for (cluster, frame) in framed.values() {
+        touched.usage.extend(cluster.nodes.iter().filter_map(|n| frame.service(n)).flat_map(Interval::utc_days));
+    }
+    touched
+}
+
+/// The stretch that holds every touched day.
+fn hull(touched: &Touched) -> (Timestamp, Timestamp) {
+    let days = || touched.usage.iter().chain(&touched.starts).copied();
+    let (first, last) = (days().min().unwrap_or(0), days().max().unwrap_or(0));
+    (Timestamp::from_utc_day(first), Timestamp::from_utc_day(last + 1))
+}
+
+/// Days as stretches that don't touch.
+fn spans(days: &BTreeSet<i32>) -> Vec<Interval> {
+    let day = |day: &i32| Interval::new(Timestamp::from_utc_day(*day), Timestamp::from_utc_day(*day + 1));
+    Interval::union(days.iter().filter_map(day).collect())
+}

@@ -1,0 +1,96 @@
+//! The facts that books are derived from, as the tables have them at one moment.
+
+use crate::Error;
+use crate::columns::Interned;
+use crate::store::{Snapshot, Store};
+use crate::tables::{self, FACTS, coverage, jobs, nodes, outages, reservations};
+use cardhour_books::attempt::Name;
+use cardhour_books::cluster::Cluster;
+use cardhour_books::holdings::Claim;
+use cardhour_domain::Timestamp;
+use std::collections::BTreeMap;
+
+/// One version of every fact table.
+pub(crate) struct Facts {
+    snapshots: Vec<Snapshot>,
+}
+
+impl Facts {
+    /// The newest versions. A table that was never made is made.
+    pub(crate) async fn load(store: &Store) -> Result<Self, Error> {
+        let mut snapshots = Vec::with_capacity(FACTS.len());
+        for table in FACTS {
+            snapshots.push(store.open_or_create(table).await?);
+        }
+        Ok(Self { snapshots })
+    }
+
+    pub(crate) fn of(&self, table: &tables::Table) -> &Snapshot {
+        self.snapshots.iter().find(|s| s.table.name == table.name).expect("every fact table is loaded")
+    }
+
+    /// What derived tables remember: the version of each fact table they were made from.
+    pub(crate) fn marks(&self) -> BTreeMap<String, i64> {
+        self.snapshots.iter().map(|s| (s.table.name.to_owned(), s.version())).collect()
+    }
+
+    /// All clusters that have nodes, reservations, outages or exports.
+    pub(crate) async fn clusters(&self) -> Result<BTreeMap<Name, Cluster>, Error> {
+        let mut names = Interned::default();
+        let mut clusters: BTreeMap<Name, Cluster> = BTreeMap::new();
+        for (_, batches) in self.of(&nodes::NODES).read(|_| true, None, &[]).await? {
+            for batch in batches {
+                for node in nodes::rows(&batch, &mut names)? {
+                    clusters.entry(node.cluster.clone()).or_default().nodes.push(node);
+                }
+            }
+        }
+        for (_, batches) in self.of(&reservations::RESERVATIONS).read(|_| true, None, &[]).await? {
+            for batch in batches {
+                for reservation in reservations::rows(&batch, &mut names)? {
+                    clusters.entry(reservation.cluster.clone()).or_default().reservations.push(reservation);
+                }
+            }
+        }
+        for (_, batches) in self.of(&outages::OUTAGES).read(|_| true, None, &[]).await? {
+            for batch in batches {
+                for outage in outages::rows(&batch, &mut names)? {
+                    clusters.entry(outage.cluster.clone()).or_default().outages.push(outage);
+                }
+            }
+        }
+        for (_, batches) in self.of(&coverage::COVERAGE).read(|_| true, None, &[]).await? {
+            for batch in batches {
+                for coverage in coverage::rows(&batch, &mut names)? {
+                    clusters.entry(coverage.cluster.clone()).or_default().cover(&coverage);
+                }
+            }
+        }
+        for cluster in clusters.values_mut() {
+            // Files come in any order; the books must not depend on it.
+            cluster.nodes.sort_by(|a, b| a.node.cmp(&b.node));
+            cluster.reservations.sort_by(|a, b| (&a.name, a.during).cmp(&(&b.name, b.during)));
+            cluster.outages.sort_by(|a, b| (a.during, &a.nodes).cmp(&(b.during, &b.nodes)));
+        }
+        Ok(clusters)
+    }
+
+    /// The claims of attempts that held something in [from, to), at least; by key.
+    pub(crate) async fn claims(&self, from: Timestamp, to: Timestamp) -> Result<Vec<Claim>, Error> {
+        let jobs = self.of(&jobs::JOBS);
+        let files = jobs.files.iter().filter(|f| f.may_overlap("started_at", "as_of", from, to)).cloned().collect();
+        let parts = jobs
+            .read_with(files, Some(jobs::CLAIM_COLUMNS), &[], |batches| {
+                let mut names = Interned::default();
+                let mut claims = Vec::new();
+                for batch in &batches {
+                    jobs::claims(batch, &mut names, &mut claims)?;
+                }
+                Ok(claims)
+            })
+            .await?;
+        let mut claims: Vec<Claim> = parts.into_iter().flat_map(|(_, claims)| claims).collect();
+        claims.sort_by(|a, b| a.key.cmp(&b.key));
+        Ok(claims)
+    }
+}

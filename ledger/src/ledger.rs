@@ -1,0 +1,159 @@
+//! A ledger, opened.
+
+use crate::derive;
+use crate::facts::Facts;
+use crate::meta::{Meta, Place};
+use crate::store::{Snapshot, Store};
+use crate::tables::{self, usage::USAGE};
+use crate::{Error, intake};
+use cardhour_books::attempt::{Attempt, Rejected};
+use cardhour_books::site::{Coverage, Node, Outage, Reservation};
+use cardhour_domain::Zone;
+use std::path::PathBuf;
+
+/// The books at one place.
+///
+/// Cheap to clone. Holds no lock and no version: each call looks at the newest books and leaves them balanced.
+#[derive(Clone, Debug)]
+pub struct Ledger {
+    pub(crate) place: Place,
+    pub(crate) store: Store,
+    meta: Meta,
+}
+
+/// What an import did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Booked {
+    /// Rows that are new, or a newer version of what stood.
+    pub booked: u64,
+    /// Rows that the books knew already.
+    pub unchanged: u64,
+    /// Versions that gave way to another, from the books or from the import.
+    pub superseded: u64,
+    /// Rows that could not be booked; those that were in quarantine before are counted again.
+    pub quarantined: u64,
+}
+
+impl Ledger {
+    /// Opens a ledger at a folder. Errors: there is none.
+    pub async fn open(place: &str) -> Result<Self, Error> {
+        let place = Place::parse(place)?;
+        let Some(meta) = place.read().await? else { return Err(Error::NoLedger { place: place.text }) };
+        Ok(Self { store: Store::new(place.url.clone()), place, meta })
+    }
+
+    /// Opens a ledger, or makes one. Errors: it is there with another zone than `zone`.
+    pub async fn open_or_make(place: &str, zone: Option<Zone>, simulated: bool) -> Result<Self, Error> {
+        let place = Place::parse(place)?;
+        let meta = match place.read().await? {
+            Some(meta) => meta,
+            None => place.make(Meta { zone: zone.unwrap_or(Zone::UTC), simulated }).await?,
+        };
+        if let Some(asked) = zone
+            && asked != meta.zone
+        {
+            return Err(Error::ZoneFixed { ledger: meta.zone.to_string(), asked: asked.to_string() });
+        }
+        Ok(Self { store: Store::new(place.url.clone()), place, meta })
+    }
+
+    /// The billing zone.
+    pub fn zone(&self) -> Zone {
+        self.meta.zone
+    }
+
+    /// Whether everything in it is made up.
+    pub fn simulated(&self) -> bool {
+        self.meta.simulated
+    }
+
+    /// As it was named when opened.
+    pub fn place(&self) -> &str {
+        &self.place.text
+    }
+
+    /// Its folder, where it lies in one.
+    pub fn folder(&self) -> Option<PathBuf> {
+        self.place.folder()
+    }
+
+    /// Takes in the attempts of one export, what it covers, and the rows it could not book; then brings the books up to them.
+    ///
+    /// Exactly once: the same export again, in any order and cut, changes nothing (LED-4). `file` is where rejected rows came from.
+    pub async fn import_jobs(
+        &self,
+        file: &str,
+        attempts: Vec<Attempt>,
+        rejected: Vec<Rejected>,
+        coverage: Vec<Coverage>,
+    ) -> Result<Booked, Error> {
+        let quarantined = intake::quarantine(&self.store, file, rejected).await?;
+        let booked = intake::jobs(&self.store, attempts).await?;
+        intake::coverage(&self.store, coverage).await?;
+        derive::catch_up(&self.store).await?;
+        Ok(Booked { quarantined, ..booked })
+    }
+
+    /// Takes in nodes; a row replaces the one of that node and start of service.
+    pub async fn import_nodes(&self, file: &str, nodes: Vec<Node>, rejected: Vec<Rejected>) -> Result<Booked, Error> {
+        let quarantined = intake::quarantine(&self.store, file, rejected).await?;
+        let booked = intake::nodes(&self.store, nodes).await?;
+        derive::catch_up(&self.store).await?;
+        Ok(Booked { quarantined, ..booked })
+    }
+
+    /// Takes in reservations; a row replaces the one of that name and start.
+    pub async fn import_reservations(
+        &self,
+        file: &str,
+        reservations: Vec<Reservation>,
+        rejected: Vec<Rejected>,
+    ) -> Result<Booked, Error> {
+        let quarantined = intake::quarantine(&self.store, file, rejected).await?;
+        let booked = intake::reservations(&self.store, reservations).await?;
+        derive::catch_up(&self.store).await?;
+        Ok(Booked { quarantined, ..booked })
+    }
+
+    /// Takes in outages; a row replaces the one of those nodes and that start.
+    pub async fn import_outages(
+        &self,
+        file: &str,
+        outages: Vec<Outage>,
+        rejected: Vec<Rejected>,
+    ) -> Result<Booked, Error> {
+        let quarantined = intake::quarantine(&self.store, file, rejected).await?;
+        let booked = intake::outages(&self.store, outages).await?;
+        derive::catch_up(&self.store).await?;
+        Ok(Booked { quarantined, ..booked })
+    }
+
+    /// Finishes what an import that was killed left undone. Every read does this first.
+    pub async fn catch_up(&self) -> Result<(), Error> {
+        derive::catch_up(&self.store).await
+    }
+
+    /// Facts and usage of one moment: the books were made from exactly these facts.
+    pub(crate) async fn consistent(&self) -> Result<(Facts, Snapshot), Error> {
+        for attempt in 0..derive::TRIES {
+            let facts = Facts::load(&self.store).await?;
+            let usage = self.store.open_or_create(&USAGE).await?;
+            if derive::is_current(&facts, &usage).await? {
+                return Ok((facts, usage));
+            }
+            derive::catch_up(&self.store).await?;
+            derive::pause(attempt).await;
+        }
+        Err(Error::LostRace { table: USAGE.name, tries: derive::TRIES })
+    }
+
+    /// Every table as Delta Lake has it, by its SQL name, for a query engine to register.
+    pub async fn delta_tables(&self) -> Result<Vec<(&'static str, deltalake::DeltaTable)>, Error> {
+        self.catch_up().await?;
+        let mut out = Vec::new();
+        for table in tables::ALL {
+            out.push((table.name, self.store.open_or_create(table).await?.delta));
+        }
+        Ok(out)
+    }
+}

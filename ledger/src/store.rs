@@ -1,0 +1,388 @@
+//! The only file that commits to Delta Lake.
+//!
+//! What it stands for: a commit either lands on exactly the version it was planned against, or not at all ([`Outcome::Lost`]): then the caller
+//! loads again and plans again. delta-rs would rather merge: it lets a repeated transaction id through, and two compactions of one
+//! snapshot both commit and double the rows. So no retry of its own is ever used, nor its `optimize`, and what must not
+//! happen twice is decided on the snapshot that the commit is checked against.
+
+use crate::Error;
+use crate::files::{self, Content, Wanted};
+use crate::tables::{Table, stored_type};
+use arrow::record_batch::RecordBatch;
+use cardhour_domain::Timestamp;
+use chrono::Utc;
+use deltalake::kernel::transaction::{CommitBuilder, CommitProperties, TransactionError};
+use deltalake::kernel::{Action, Add, DataType, PrimitiveType, Remove, StructField, StructType, Transaction};
+use deltalake::protocol::{DeltaOperation, SaveMode};
+use deltalake::{DeltaTable, DeltaTableError, Path};
+use futures::{StreamExt, TryStreamExt};
+use object_store::{ObjectStore, ObjectStoreExt};
+use serde_json::Value;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use url::Url;
+
+/// Key of the table property that holds our schema version.
+const SCHEMA_PROPERTY: &str = "cardhour.schema";
+
+/// Where the tables of one ledger lie.
+#[derive(Clone, Debug)]
+pub(crate) struct Store {
+    root: Url,
+}
+
+/// One version of one table.
+#[derive(Clone)]
+pub(crate) struct Snapshot {
+    pub(crate) table: Table,
+    pub(crate) delta: DeltaTable,
+    pub(crate) files: Vec<FileView>,
+}
+
+/// A live file of a snapshot.
+#[derive(Clone, Debug)]
+pub(crate) struct FileView {
+    pub(crate) path: String,
+    pub(crate) size: i64,
+    /// The UTC day it is the partition of.
+    pub(crate) day: Option<i32>,
+    pub(crate) rows: usize,
+    stats: Option<String>,
+    partition: HashMap<String, Option<String>>,
+}
+
+/// What a commit changes.
+#[derive(Default)]
+pub(crate) struct Change {
+    /// Rows to add, one file each; with their day in a table by day.
+    pub(crate) add: Vec<(Option<i32>, RecordBatch)>,
+    /// Files to take out, by path.
+    pub(crate) remove: Vec<FileView>,
+    /// Numbers to remember in the table's state, by name.
+    pub(crate) marks: BTreeMap<String, i64>,
+    /// Notes for the table's history.
+    pub(crate) notes: BTreeMap<String, Value>,
+    /// Whether the rows stay the same and only lie in other files.
+    pub(crate) rewrite_only: bool,
+}
+
+/// What became of a commit.
+pub(crate) enum Outcome {
+    /// It landed; the table as it is now.
+    Landed(Box<Snapshot>),
+    /// Somebody committed since the snapshot: load and plan again.
+    Lost,
+}
+
+impl Store {
+    pub(crate) fn new(root: Url) -> Self {
+        Self { root }
+    }
+
+    fn url(&self, table: &Table) -> Result<Url, Error> {
+        self.root
+            .join(&format!("{}/", table.name))
+            .map_err(|e| Error::Place { place: self.root.to_string(), reason: e.to_string() })
+    }
+
+    /// The table at its newest version; none when it was never made.
+    pub(crate) async fn open(&self, table: &Table) -> Result<Option<Snapshot>, Error> {
+        let url = self.url(table)?;
+        if let Ok(path) = url.to_file_path()
+            && !path.join("_delta_log").exists()
+        {
+            return Ok(None);
+        }
+        let delta = match deltalake::open_table(url).await {
+            Ok(delta) => delta,
+            Err(DeltaTableError::NotATable(_) | DeltaTableError::InvalidTableLocation(_)) => return Ok(None),
+            Err(error) => return Err(Error::table("open", table.name)(error.into())),
+        };
+        Snapshot::of(*table, delta, &self.root).map(Some)
+    }
+
+    /// The table at its newest version, made when it isn't there.
+    pub(crate) async fn open_or_create(&self, table: &Table) -> Result<Snapshot, Error> {
+        if let Some(snapshot) = self.open(table).await? {
+            return Ok(snapshot);
+        }
+        let failed = |error: DeltaTableError| Error::table("create", table.name)(error.into());
+        let url = self.url(table)?;
+        if let Ok(path) = url.to_file_path() {
+            std::fs::create_dir_all(&path).map_err(|source| Error::File { doing: "make the folder", path, source })?;
+        }
+        let delta = DeltaTable::try_from_url(url).await.map_err(failed)?;
+        let created = delta
+            .create()
+            .with_table_name(table.name)
+            .with_comment(table.comment)
+            .with_columns(columns(table)?)
+            .with_partition_columns(if table.by_day { vec!["day"] } else { vec![] })
+            .with_configuration([
+                (SCHEMA_PROPERTY, Some(table.schema_version.to_string())),
+                ("delta.checkpointInterval", Some("50".to_owned())),
+            ])
+            .with_raise_if_key_not_exists(false)
+            .with_save_mode(SaveMode::ErrorIfExists)
+            .await;
+        match created {
+            Ok(delta) => Snapshot::of(*table, delta, &self.root),
+            // Another writer made it between the look and the making.
+            Err(error) => match self.open(table).await? {
+                Some(snapshot) => Ok(snapshot),
+                None => Err(failed(error)),
+            },
+        }
+    }
+
+    /// Commits a change on exactly the version that `snapshot` is.
+    pub(crate) async fn commit(&self, snapshot: &Snapshot, change: Change) -> Result<Outcome, Error> {
+        let table = snapshot.table;
+        let failed = |error: DeltaTableError| Error::table("commit to", table.name)(error.into());
+        let data_change = !change.rewrite_only;
+        let partition_by = table.by_day.then(|| vec!["day".to_owned()]);
+        let mut actions: Vec<Action> = self
+            .write_files(snapshot, change.add)
+            .await?
+            .into_iter()
+            .map(|add| Action::Add(Add { data_change, ..add }))
+            .collect();
+        let removes = !change.remove.is_empty();
+        for file in change.remove {
+            actions.push(Action::Remove(Remove {
+                path: file.path,
+                data_change,
+                deletion_timestamp: Some(Utc::now().timestamp_millis()),
+                extended_file_metadata: Some(true),
+                partition_values: Some(file.partition),
+                size: Some(file.size),
+                ..Remove::default()
+            }));
+        }
+        let operation = if change.rewrite_only {
+            DeltaOperation::Optimize { predicate: None, target_size: 0 }
+        } else {
+            let mode = if removes { SaveMode::Overwrite } else { SaveMode::Append };
+            DeltaOperation::Write { mode, partition_by, predicate: None }
+        };
+        let marks = change.marks.into_iter().map(|(name, value)| Transaction::new(name, value)).collect();
+        let properties = CommitProperties::default()
+            .with_max_retries(0)
+            .with_metadata(change.notes)
+            .with_application_transactions(marks);
+        let state = snapshot.delta.snapshot().map_err(failed)?;
+        let committed = CommitBuilder::from(properties)
+            .with_actions(actions)
+            .build(Some(state), snapshot.delta.log_store(), operation)
+            .await;
+        match committed {
+            Ok(done) => {
+                let mut delta = snapshot.delta.clone();
+                delta.state = Some(done.snapshot());
+                Ok(Outcome::Landed(Box::new(Snapshot::of(table, delta, &self.root)?)))
+            }
+            Err(DeltaTableError::Transaction {
+                source:
+                    TransactionError::MaxCommitAttempts(_)
+                    | TransactionError::CommitConflict(_)
+                    | TransactionError::VersionAlreadyExists(_),
+            }) => Ok(Outcome::Lost),
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    async fn write_files(
+        &self,
+        snapshot: &Snapshot,
+        batches: Vec<(Option<i32>, RecordBatch)>,
+    ) -> Result<Vec<Add>, Error> {
+        let table = snapshot.table;
+        let encoded = tokio::task::spawn_blocking(move || {
+            files::parallel(batches, |(day, batch)| files::encode(&table, &batch).map(|file| (day, file)))
+        })
+        .await
+        .expect("encoding does not panic");
+        let store = snapshot.delta.object_store();
+        let puts = encoded.into_iter().map(|encoded| {
+            let store = store.clone();
+            async move {
+                let (day, file) = encoded?;
+                let name = format!("part-{}.zstd.parquet", uuid::Uuid::new_v4());
+                let day = day.map(day_text);
+                let path = match &day {
+                    Some(day) => format!("day={day}/{name}"),
+                    None => name,
+                };
+                let size = file.bytes.len() as i64;
+                store
+                    .put(&Path::from(path.as_str()), file.bytes.into())
+                    .await
+                    .map_err(|e| Error::table("write a file of", table.name)(e.into()))?;
+                Ok(Add {
+                    path,
+                    partition_values: day.map(|day| ("day".to_owned(), Some(day))).into_iter().collect(),
+                    size,
+                    modification_time: Utc::now().timestamp_millis(),
+                    stats: Some(file.stats),
+                    ..Add::default()
+                })
+            }
+        });
+        futures::stream::iter(puts.collect::<Vec<_>>()).buffered(16).try_collect().await
+    }
+}
+
+impl Snapshot {
+    fn of(table: Table, delta: DeltaTable, root: &Url) -> Result<Self, Error> {
+        let state = delta.snapshot().map_err(|error| Error::table("open", table.name)(error.into()))?;
+        let found = state.metadata().configuration().get(SCHEMA_PROPERTY).and_then(|v| v.parse().ok()).unwrap_or(0);
+        if found > table.schema_version {
+            let place = root.to_string();
+            return Err(Error::TooNew { place, table: table.name.to_owned(), found, known: table.schema_version });
+        }
+        let files = state
+            .log_data()
+            .iter()
+            .map(|file| {
+                let partition = file.partition_values_map();
+                let day = partition.get("day").and_then(|day| day.as_deref()).and_then(day_of_text);
+                FileView {
+                    path: file.path().into_owned(),
+                    size: file.size(),
+                    day,
+                    rows: file.num_records().unwrap_or(0),
+                    stats: file.stats(),
+                    partition,
+                }
+            })
+            .collect();
+        Ok(Self { table, delta, files })
+    }
+
+    /// The version number.
+    pub(crate) fn version(&self) -> i64 {
+        self.delta.version().map_or(-1, |version| i64::try_from(version).expect("fewer than 2⁶³ commits"))
+    }
+
+    /// A number that a commit left in the table's state.
+    pub(crate) async fn mark(&self, name: &str) -> Result<Option<i64>, Error> {
+        let failed = |error: DeltaTableError| Error::table("read the state of", self.table.name)(error.into());
+        let log = self.delta.log_store();
+        self.delta.snapshot().map_err(failed)?.transaction_version(log.as_ref(), name).await.map_err(failed)
+    }
+
+    /// Notes of the newest `n` commits, newest first. Fewer when older ones were cleaned up.
+    pub(crate) async fn notes(&self, n: usize) -> Result<Vec<HashMap<String, Value>>, Error> {
+        let failed = |error: DeltaTableError| Error::table("read the history of", self.table.name)(error.into());
+        let infos: Vec<_> = self.delta.history(Some(n)).try_collect().await.map_err(failed)?;
+        Ok(infos.into_iter().map(|info| info.info).collect())
+    }
+
+    /// Reads the files that `keep` names, decoded on all cores; each with its day.
+    pub(crate) async fn read(
+        &self,
+        keep: impl Fn(&FileView) -> bool,
+        columns: Option<&[&str]>,
+        indexed: &[&str],
+    ) -> Result<Vec<(FileView, Vec<RecordBatch>)>, Error> {
+        let wanted: Vec<FileView> = self.files.iter().filter(|file| keep(file)).cloned().collect();
+        self.read_with(wanted, columns, indexed, |batches| Ok(batches)).await
+    }
+
+    /// Reads files and does `fold` to each one's rows, on all cores.
+    pub(crate) async fn read_with<T: Send + 'static>(
+        &self,
+        wanted: Vec<FileView>,
+        columns: Option<&[&str]>,
+        indexed: &[&str],
+        fold: impl Fn(Vec<RecordBatch>) -> Result<T, Error> + Send + Sync + 'static,
+    ) -> Result<Vec<(FileView, T)>, Error> {
+        let table = self.table.name;
+        let store = self.delta.object_store();
+        let opened: Vec<(FileView, Content)> = futures::stream::iter(wanted.into_iter().map(|file| {
+            let store = store.clone();
+            async move {
+                let content = open(store, &file.path).await;
+                content.map(|content| (file, content)).map_err(|e| Error::table("read a file of", table)(e.into()))
+            }
+        }))
+        .buffered(16)
+        .try_collect()
+        .await?;
+        let columns: Option<Vec<String>> = columns.map(|names| names.iter().map(|n| (*n).to_owned()).collect());
+        let indexed: Vec<String> = indexed.iter().map(|n| (*n).to_owned()).collect();
+        tokio::task::spawn_blocking(move || {
+            let columns: Option<Vec<&str>> = columns.as_ref().map(|names| names.iter().map(String::as_str).collect());
+            let indexed: Vec<&str> = indexed.iter().map(String::as_str).collect();
+            let wanted = Wanted { columns: columns.as_deref(), indexed: &indexed };
+            files::parallel(opened, |(file, content)| Ok((file, fold(content.decode(table, wanted)?)?)))
+                .into_iter()
+                .collect()
+        })
+        .await
+        .expect("reading does not panic")
+    }
+}
+
+async fn open(store: Arc<dyn ObjectStore>, path: &str) -> deltalake::DeltaResult<Content> {
+    let got = store.get(&Path::from(path)).await.map_err(DeltaTableError::from)?;
+    // The payload of a local store is the file itself: no copy through memory.
+    match got.payload {
+        object_store::GetResultPayload::File(file, _) => Ok(Content::Local(file)),
+        object_store::GetResultPayload::Stream(_) => {
+            Ok(Content::Memory(got.bytes().await.map_err(DeltaTableError::from)?))
+        }
+    }
+}
+
+impl FileView {
+    /// Whether the file may have rows whose stretch `from..to` overlaps [start, end); yes where its bounds aren't known.
+    pub(crate) fn may_overlap(&self, from: &str, to: &str, start: Timestamp, end: Timestamp) -> bool {
+        let Some(stats) = self.stats.as_deref().and_then(|stats| serde_json::from_str::<Value>(stats).ok()) else {
+            return true;
+        };
+        let bound = |side: &str, name: &str| {
+            stats.get(side)?.get(name)?.as_str().and_then(|text| Timestamp::parse_rfc3339(text).ok())
+        };
+        let starts_late = bound("minValues", from).is_some_and(|least| least >= end);
+        let ends_early = bound("maxValues", to).is_some_and(|most| most <= start);
+        !starts_late && !ends_early
+    }
+}
+
+/// A day as the partition writes it.
+pub(crate) fn day_text(day: i32) -> String {
+    Timestamp::from_utc_day(day).to_utc().map_or_else(|| day.to_string(), |utc| utc.format("%Y-%m-%d").to_string())
+}
+
+fn day_of_text(text: &str) -> Option<i32> {
+    Timestamp::parse_rfc3339(&format!("{text}T00:00:00Z")).ok().map(Timestamp::utc_day)
+}
+
+/// The columns of a table in Delta's types.
+fn columns(table: &Table) -> Result<Vec<StructField>, Error> {
+    let mut fields = Vec::new();
+    for field in (table.schema)().fields() {
+        let stored = stored_type(field);
+        let kind = match &stored {
+            arrow::datatypes::DataType::Utf8 => PrimitiveType::String,
+            arrow::datatypes::DataType::Int64 => PrimitiveType::Long,
+            arrow::datatypes::DataType::Boolean => PrimitiveType::Boolean,
+            arrow::datatypes::DataType::Timestamp(arrow::datatypes::TimeUnit::Microsecond, Some(_)) => {
+                PrimitiveType::Timestamp
+            }
+            arrow::datatypes::DataType::Decimal128(precision, scale) => {
+                PrimitiveType::decimal(*precision, u8::try_from(*scale).expect("no negative scales"))
+                    .map_err(|e| Error::table("create", table.name)(e.into()))?
+            }
+            // A closed list: what Delta has no type for, or a type that can't be read back, must not get this far.
+            other => unreachable!("column {} of {} is of type {other}", field.name(), table.name),
+        };
+        fields.push(StructField::new(field.name(), DataType::Primitive(kind), field.is_nullable()));
+    }
+    if table.by_day {
+        fields.push(StructField::new("day", DataType::Primitive(PrimitiveType::Date), true));
+    }
+    StructType::try_new(fields.clone()).map_err(|e| Error::table("create", table.name)(e.into()))?;
+    Ok(fields)
+}

@@ -1,0 +1,60 @@
+//! The tables of the books: one file a table, with its columns and both conversions.
+//!
+//! `jobs`, `nodes`, `reservations`, `outages` and `coverage` are *facts*, what sources said. `holdings`, `usage` and `conflicts` are *derived*
+//! from them and can be made again from nothing else. `jobs_history` keeps versions of attempts that lost, `quarantine` rows that
+//! could not be booked.
+
+pub(crate) mod conflicts;
+pub(crate) mod coverage;
+pub(crate) mod holdings;
+pub(crate) mod jobs;
+pub(crate) mod nodes;
+pub(crate) mod outages;
+pub(crate) mod quarantine;
+pub(crate) mod reservations;
+pub(crate) mod usage;
+
+use arrow::datatypes::{DataType, Field, SchemaRef};
+
+/// A table: its name and what its files look like.
+#[derive(Clone, Copy)]
+pub(crate) struct Table {
+    /// Its name in SQL and its folder.
+    pub(crate) name: &'static str,
+    /// The version of its schema. A ledger with a greater one is refused, one with a smaller one is migrated when opened.
+    pub(crate) schema_version: u32,
+    /// Its columns, those of a batch of no rows, without the partition.
+    pub(crate) schema: fn() -> SchemaRef,
+    /// Whether it is partitioned by UTC day, in a column `day`.
+    pub(crate) by_day: bool,
+    /// Instants whose least and greatest go into the log, so that readers can leave files out.
+    pub(crate) bounds: &'static [&'static str],
+    /// What it holds, for people.
+    pub(crate) comment: &'static str,
+}
+
+/// Every table, facts first.
+pub(crate) const ALL: &[Table] = &[
+    jobs::JOBS,
+    jobs::HISTORY,
+    nodes::NODES,
+    reservations::RESERVATIONS,
+    outages::OUTAGES,
+    coverage::COVERAGE,
+    quarantine::QUARANTINE,
+    holdings::HOLDINGS,
+    usage::USAGE,
+    conflicts::CONFLICTS,
+];
+
+/// The facts that derived tables are made from.
+pub(crate) const FACTS: &[Table] =
+    &[jobs::JOBS, nodes::NODES, reservations::RESERVATIONS, outages::OUTAGES, coverage::COVERAGE];
+
+/// The type a column has in Delta Lake: text that was only indexed to write it faster is text.
+pub(crate) fn stored_type(field: &Field) -> DataType {
+    match field.data_type() {
+        DataType::Dictionary(_, value) => value.as_ref().clone(),
+        other => other.clone(),
+    }
+}
