@@ -18,8 +18,8 @@ use toml::{Table, Value};
 pub struct Config {
     /// The file it was read from; none: all defaults.
     pub file: Option<PathBuf>,
-    /// The ledger's folder; none: the default place, see [`ledger_folder`].
-    pub ledger: Option<PathBuf>,
+    /// The ledger's folder or URL; none: the default place, see [`ledger_place`].
+    pub ledger: Option<String>,
     /// Billing zone of a ledger that is made; an existing one keeps its own (LED-9).
     pub zone: Option<Zone>,
     /// Where the service keeps its token; none: `token` in the ledger's folder.
@@ -145,9 +145,12 @@ fn is_root() -> bool {
     std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
 }
 
-/// The ledger's folder: the command's, else the config's, else the default place.
-pub fn ledger_folder(asked: Option<&Path>, config: &Config, surroundings: &Surroundings) -> Option<PathBuf> {
-    asked.map(Path::to_owned).or_else(|| config.ledger.clone()).or_else(|| surroundings.default_ledger())
+/// Where the ledger is: the command's word, else the config's, else the default place.
+pub fn ledger_place(asked: Option<&str>, config: &Config, surroundings: &Surroundings) -> Option<String> {
+    asked
+        .map(str::to_owned)
+        .or_else(|| config.ledger.clone())
+        .or_else(|| surroundings.default_ledger().map(|folder| folder.display().to_string()))
 }
 
 impl Config {
@@ -159,21 +162,19 @@ impl Config {
         else {
             return Ok(Self::default());
         };
-        let text =
-            std::fs::read_to_string(&path).map_err(|source| ConfigError::Read { path: path.clone(), source })?;
+        let text = std::fs::read_to_string(&path).map_err(|source| ConfigError::Read { path: path.clone(), source })?;
         Self::parse(&text, &path)
     }
 
     /// From the text of the file `path`. Errors: as [`Self::load`].
     pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
-        let table: Table = text
-            .parse()
-            .map_err(|source| ConfigError::Toml { path: path.to_owned(), source: Box::new(source) })?;
+        let table: Table =
+            text.parse().map_err(|source| ConfigError::Toml { path: path.to_owned(), source: Box::new(source) })?;
         let mut config = Self { file: Some(path.to_owned()), ..Self::default() };
         let mut faults = Vec::new();
         for (key, value) in &table {
             let fault = match key.as_str() {
-                "ledger" => text_of(value).map(|text| config.ledger = Some(text.into())),
+                "ledger" => text_of(value).map(|text| config.ledger = Some(text.to_owned())),
                 "zone" => text_of(value).and_then(|text| {
                     config.zone = Some(Zone::parse(text).map_err(|error| error.to_string())?);
                     Ok(())
@@ -213,17 +214,19 @@ impl Config {
     }
 
     /// As a config file that says all that is in force, with where it came from.
-    pub fn to_toml(&self, ledger: Option<&Path>) -> String {
+    pub fn to_toml(&self, ledger: Option<&str>) -> String {
         let mut out = match &self.file {
             Some(file) => format!("# in force, read from {}\n", file.display()),
             None => "# in force: no config file was found, these are the defaults\n".to_owned(),
         };
-        let mut optional = |key: &str, value: Option<String>, otherwise: &str| match value {
-            Some(value) => writeln!(out, "{key} = {}", Value::String(value)),
-            None => writeln!(out, "# {key}: {otherwise}"),
-        }
-        .expect("a string takes all");
-        optional("ledger", ledger.map(|path| path.display().to_string()), "no home folder, so no default place");
+        let mut optional = |key: &str, value: Option<String>, otherwise: &str| {
+            match value {
+                Some(value) => writeln!(out, "{key} = {}", Value::String(value)),
+                None => writeln!(out, "# {key}: {otherwise}"),
+            }
+            .expect("a string takes all")
+        };
+        optional("ledger", ledger.map(str::to_owned), "no home folder, so no default place");
         optional("zone", self.zone.map(|zone| zone.name().to_owned()), "UTC, or the one of the ledger");
         let token = self.token_file.as_ref().map(|path| path.display().to_string());
         optional("token_file", token, "\"token\" in the ledger's folder");
@@ -382,10 +385,10 @@ mod tests {
     fn the_command_line_goes_before_the_config_and_that_before_the_default_place() {
         let home = Surroundings { home: Some("/home/ann".into()), ..Surroundings::default() };
         let config = Config { ledger: Some("/srv/books".into()), ..Config::default() };
-        assert_eq!(ledger_folder(Some(Path::new("here")), &config, &home).unwrap(), Path::new("here"));
-        assert_eq!(ledger_folder(None, &config, &home).unwrap(), Path::new("/srv/books"));
-        let place = ledger_folder(None, &Config::default(), &home).unwrap();
-        assert_eq!(place, Path::new("/home/ann/.local/share/cardhour"));
+        assert_eq!(ledger_place(Some("here"), &config, &home).unwrap(), "here");
+        assert_eq!(ledger_place(None, &config, &home).unwrap(), "/srv/books");
+        let place = ledger_place(None, &Config::default(), &home).unwrap();
+        assert_eq!(place, "/home/ann/.local/share/cardhour");
     }
 
     #[test]

@@ -14,8 +14,10 @@
 
 pub mod answer;
 pub mod books;
+pub mod cli;
 pub mod config;
 pub mod error;
 pub mod render;
 pub mod request;
 pub mod serve;
+pub mod terminal;

@@ -19,8 +19,8 @@ pub use html::styles;
 pub use people::{grid as for_people, grouped, hours, percent, shown};
 
 use crate::error::Error;
-use arrow::record_batch::RecordBatch;
 use arrow::datatypes::SchemaRef;
+use arrow::record_batch::RecordBatch;
 use cardhour_books::table::Table;
 
 /// How a table is written.

@@ -72,4 +72,3 @@ fn decimal(value: &Value) -> Option<i128> {
         other => panic!("a column of decimals holds {other:?}"),
     }
 }
-

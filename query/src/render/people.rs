@@ -5,18 +5,23 @@ use cardhour_books::table::{Kind, Table, Value};
 use rust_decimal::Decimal;
 
 /// A report for an eye: columns without any value left out and named in a note; hours with four decimals, ratios as
-/// percents, thousands apart.
+/// percents, thousands apart. The ids of lines, which say again what the row is grouped by, become one example of a trace.
 pub fn grid(table: &Table) -> Grid {
     let says_something = |i: usize| i < text_columns(table) || table.rows.iter().any(|row| row[i] != Value::Absent);
-    let kept: Vec<usize> = (0..table.columns.len()).filter(|i| table.rows.is_empty() || says_something(*i)).collect();
+    let line_column = table.columns.iter().position(|column| column.name == "line");
+    let is_shown = |i: usize| Some(i) != line_column && (table.rows.is_empty() || says_something(i));
+    let kept: Vec<usize> = (0..table.columns.len()).filter(|i| is_shown(*i)).collect();
     let line = |row: &Vec<Value>| kept.iter().map(|i| cell(&row[*i], table.columns[*i].kind)).collect::<Vec<_>>();
     let mut notes = table.notes.clone();
     let left_out: Vec<String> = (0..table.columns.len())
-        .filter(|i| !kept.contains(i))
+        .filter(|i| !kept.contains(i) && Some(*i) != line_column)
         .map(|i| words(&table.columns[i].name))
         .collect();
     if !left_out.is_empty() {
         notes.push(format!("not known here, so not shown: {}", left_out.join(", ")));
+    }
+    if let Some(Value::Text(line)) = line_column.zip(table.rows.first()).map(|(i, row)| &row[i]) {
+        notes.push(format!("where a line comes from: cardhour trace '{}'", line.replace('\'', "'\\''")));
     }
     Grid {
         title: table.title.clone(),

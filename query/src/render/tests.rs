@@ -68,7 +68,19 @@ fn text(format: Format, style: Style) -> String {
 
 #[test]
 fn a_table_stands_in_columns_with_its_sum_below() {
-    assert_snapshot!(text(Format::Table, Style::default()), @"");
+    assert_snapshot!(text(Format::Table, Style::default()), @r#"
+    bill, 2026-03, Asia/Shanghai
+    project             line    jobs   billed card  coverage          cost  currency
+                                             hours
+    ──────────────────  ────  ──────  ────────────  ────────  ────────────  ────────
+    卡时                a1b2  12,040  135,584.8014    99.9 %  2,508,318.83  CNY
+    =1+1, "x"|<b>�[31m  c3d4       1      0.000028   100.0 %
+    ──────────────────  ────  ──────  ────────────  ────────  ────────────  ────────
+    total                     12,041  135,584.8014    99.9 %  2,508,318.83  CNY
+
+    no price for model "A100" from 2026-03-01
+    not known here, so not shown: efficiency
+    "#);
 }
 
 #[test]
@@ -88,13 +100,22 @@ fn colours_are_on_a_terminal_alone() {
 
 #[test]
 fn csv_has_every_column_and_digit_and_texts_as_they_are() {
-    assert_snapshot!(text(Format::Csv, Style::default()).replace('\u{1b}', "ESC"), @"");
+    assert_snapshot!(text(Format::Csv, Style::default()).replace('\u{1b}', "ESC"), @r#"
+    project,line,jobs,billed_card_hours,efficiency,coverage,cost,currency
+    卡时,a1b2,12040,135584.801389,,0.999999,2508318.83,CNY
+    "=1+1, ""x""|<b>ESC[31m",c3d4,1,0.000028,,1.000000,,
+    "#);
 }
 
 #[test]
 fn json_has_decimals_as_strings_counts_as_numbers_and_null_for_absent() {
     let json = text(Format::Json, Style::default());
-    assert_snapshot!(json, @"");
+    assert_snapshot!(json, @r#"
+    [
+    {"project": "卡时", "line": "a1b2", "jobs": 12040, "billed_card_hours": "135584.801389", "efficiency": null, "coverage": "0.999999", "cost": "2508318.83", "currency": "CNY"},
+    {"project": "=1+1, \"x\"|<b>\u001b[31m", "line": "c3d4", "jobs": 1, "billed_card_hours": "0.000028", "efficiency": null, "coverage": "1.000000", "cost": null, "currency": null}
+    ]
+    "#);
     let read: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(read[1]["project"], "=1+1, \"x\"|<b>\u{1b}[31m");
     assert_eq!(read[1]["cost"], serde_json::Value::Null);
@@ -111,7 +132,18 @@ fn no_rows_are_an_empty_array_and_a_header() {
 
 #[test]
 fn markdown_escapes_what_would_be_a_mark() {
-    assert_snapshot!(text(Format::Md, Style::default()), @"");
+    assert_snapshot!(text(Format::Md, Style::default()), @r#"
+    ### bill, 2026-03, Asia/Shanghai
+
+    | project | line | jobs | billed card hours | coverage | cost | currency |
+    | --- | --- | ---: | ---: | ---: | ---: | --- |
+    | 卡时 | a1b2 | 12,040 | 135,584.8014 | 99.9 % | 2,508,318.83 | CNY |
+    | =1+1, "x"\|&lt;b&gt; \[31m | c3d4 | 1 | 0.000028 | 100.0 % |  |  |
+    | **total** |  | **12,041** | **135,584.8014** | **99.9 %** | **2,508,318.83** | **CNY** |
+
+    - no price for model "A100" from 2026-03-01
+    - not known here, so not shown: efficiency
+    "#);
 }
 
 #[test]
@@ -119,16 +151,44 @@ fn html_is_one_page_in_which_names_are_text() {
     let page = text(Format::Html, Style::default());
     assert!(!page.contains("<b>") && !page.contains("<script") && !page.contains("src="));
     let body = &page[page.find("<main>").unwrap()..page.find("</main>").unwrap()];
-    assert_snapshot!(body.replace('\u{1b}', "ESC"), @"");
+    assert_snapshot!(body.replace('\u{1b}', "ESC"), @r#"
+    <main>
+    <h1>bill, 2026-03, Asia/Shanghai</h1>
+    <div class="wide">
+    <table>
+    <thead><tr><th scope="col" class="">project</th><th scope="col" class="">line</th><th scope="col" class="n">jobs</th><th scope="col" class="n">billed card hours</th><th scope="col" class="n">coverage</th><th scope="col" class="n">cost</th><th scope="col" class="">currency</th></tr></thead>
+    <tbody>
+    <tr><td class="">卡时</td><td class="">a1b2</td><td class="n">12,040</td><td class="n">135,584.8014</td><td class="n">99.9 %</td><td class="n">2,508,318.83</td><td class="">CNY</td></tr>
+    <tr><td class="">=1+1, &#34;x&#34;|&#60;b&#62;ESC[31m</td><td class="">c3d4</td><td class="n">1</td><td class="n">0.000028</td><td class="n">100.0 %</td><td class="n"></td><td class=""></td></tr>
+    </tbody>
+    <tfoot><tr><td class="">total</td><td class=""></td><td class="n">12,041</td><td class="n">135,584.8014</td><td class="n">99.9 %</td><td class="n">2,508,318.83</td><td class="">CNY</td></tr></tfoot>
+    </table>
+    </div>
+    <ul class="notes">
+    <li>no price for model &#34;A100&#34; from 2026-03-01</li>
+    <li>not known here, so not shown: efficiency</li>
+    </ul>
+    "#);
 }
 
 #[test]
 fn parquet_is_read_back_as_it_was_written() {
     let bytes = report(&bill(), Format::Parquet, Style::default()).unwrap();
-    let reader = ParquetRecordBatchReaderBuilder::try_new(axum::body::Bytes::copy_from_slice(bytes.as_bytes())).unwrap();
+    let reader =
+        ParquetRecordBatchReaderBuilder::try_new(axum::body::Bytes::copy_from_slice(bytes.as_bytes())).unwrap();
     let schema = Arc::clone(reader.schema());
-    let kinds: Vec<_> = schema.fields().iter().map(|field| format!("{}: {}", field.name(), field.data_type())).collect();
-    assert_snapshot!(kinds.join("\n"), @"");
+    let kinds: Vec<_> =
+        schema.fields().iter().map(|field| format!("{}: {}", field.name(), field.data_type())).collect();
+    assert_snapshot!(kinds.join("\n"), @"
+    project: Utf8
+    line: Utf8
+    jobs: Int64
+    billed_card_hours: Decimal128(38, 6)
+    efficiency: Decimal128(38, 6)
+    coverage: Decimal128(38, 6)
+    cost: Decimal128(38, 6)
+    currency: Utf8
+    ");
     let batches: Vec<_> = reader.build().unwrap().map(Result::unwrap).collect();
     let read = Grid::of_batches(&schema, &batches).unwrap();
     assert_eq!(read.rows[0][3], Cell::Exact("135584.801389".into()));
@@ -148,7 +208,12 @@ fn an_answer_to_sql_keeps_the_kinds_of_its_columns_in_json() {
     .unwrap();
     assert_eq!(batch.schema().field(1).data_type(), &DataType::Int64);
     let json = answer(&batch.schema(), &[batch], Format::Json, Style::default()).unwrap();
-    assert_snapshot!(String::from_utf8(json).unwrap(), @"");
+    assert_snapshot!(String::from_utf8(json).unwrap(), @r#"
+    [
+    {"name": "a", "count": -1, "mean": 0.5, "open": true},
+    {"name": null, "count": 2, "mean": "NaN", "open": false}
+    ]
+    "#);
 }
 
 #[test]

@@ -109,7 +109,8 @@ pub async fn guard(State(access): State<Access>, request: Request, next: Next) -
     if is_page {
         return locked_page();
     }
-    let message = "send the header Authorization: Bearer TOKEN; the token is in the file `token` of the ledger's folder";
+    let message =
+        "send the header Authorization: Bearer TOKEN; the token is in the file `token` of the ledger's folder";
     let problem = Problem::new(StatusCode::UNAUTHORIZED, "no-token", message, &id);
     ([(header::WWW_AUTHENTICATE, "Bearer realm=\"cardhour\"")], problem).into_response()
 }

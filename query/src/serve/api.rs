@@ -5,12 +5,12 @@ use super::problem::{Problem, RequestId};
 use crate::error::Error;
 use crate::render::{self, Format, Style};
 use crate::request::{Moment, Report, ReportRequest, RequestError, Span, parse_by};
+use axum::Json;
 use axum::body::Body;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{Extension, Path, Query, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::Json;
 use cardhour_domain::{Month, Zone};
 use serde::Deserialize;
 
@@ -180,7 +180,9 @@ mod tests {
 
     #[test]
     fn a_wrong_word_in_an_address_is_the_callers_to_mend() {
-        for address in ["/x?month=march", "/x?by=colour", "/x?zone=Mars", "/x?from=2&to=1", "/x?month=2026-03&from=2026-03-01"] {
+        for address in
+            ["/x?month=march", "/x?by=colour", "/x?zone=Mars", "/x?from=2&to=1", "/x?month=2026-03&from=2026-03-01"]
+        {
             let error = query(address).unwrap_err();
             assert_eq!(error.remedy(), crate::error::Remedy::Caller, "{address}: {error}");
         }
@@ -190,7 +192,8 @@ mod tests {
 
     #[test]
     fn the_format_of_rows_follows_accept() {
-        let accept = |value: &'static str| accepted(&HeaderMap::from_iter([(header::ACCEPT, HeaderValue::from_static(value))]));
+        let accept =
+            |value: &'static str| accepted(&HeaderMap::from_iter([(header::ACCEPT, HeaderValue::from_static(value))]));
         assert_eq!(accept("text/csv;q=0.9, */*"), Format::Csv);
         assert_eq!(accept("application/vnd.apache.parquet"), Format::Parquet);
         assert_eq!(accept("*/*"), Format::Json);

@@ -150,7 +150,8 @@ pub fn overview(reports: &Reports, month: Option<&str>, by: &str, zone: &str) ->
     let mut month_bars = stacks(&reports.capacity_by_month, "month");
     month_bars.reverse();
     let day_bars = stacks(&reports.capacity_by_day, "day");
-    let shown = |state: &str| month_bars.iter().chain(&day_bars).flat_map(|bar| &bar.parts).any(|part| part.state == state);
+    let shown =
+        |state: &str| month_bars.iter().chain(&day_bars).flat_map(|bar| &bar.parts).any(|part| part.state == state);
     let mut notes: Vec<String> = Vec::new();
     for note in reports.bill.notes.iter().chain(&reports.capacity_by_day.notes) {
         if !notes.contains(note) {
@@ -218,10 +219,16 @@ fn figures(reports: &Reports, month: Option<&str>, held: Decimal, totals: &[Tota
     let mut figures: Vec<Figure> = totals
         .iter()
         .filter(|total| !total.cost.is_empty())
-        .map(|total| Figure { name: "cost", value: format!("{} {}", total.cost, total.currency), detail: String::new() })
+        .map(|total| Figure {
+            name: "cost",
+            value: format!("{} {}", total.cost, total.currency),
+            detail: String::new(),
+        })
         .collect();
     figures.push(Figure { name: "card-hours held", value: short(held), detail: String::new() });
-    let Some(capacity) = rows(&reports.capacity_by_month).find(|row| row.text("month") == month) else { return figures };
+    let Some(capacity) = rows(&reports.capacity_by_month).find(|row| row.text("month") == month) else {
+        return figures;
+    };
     if let Some(whole) = capacity.decimal("capacity_card_hours").filter(|whole| *whole > Decimal::ZERO) {
         let held = capacity.decimal("card_hours").unwrap_or_default();
         figures.push(Figure {
@@ -268,8 +275,11 @@ mod tests {
     #[test]
     fn the_dearest_line_is_first_and_the_sum_is_that_of_the_lines() {
         let page = page();
-        let lines: Vec<_> =
-            page.lines.iter().map(|line| (line.groups.join("/"), line.hours.as_str(), line.cost.as_str(), line.share.as_str())).collect();
+        let lines: Vec<_> = page
+            .lines
+            .iter()
+            .map(|line| (line.groups.join("/"), line.hours.as_str(), line.cost.as_str(), line.share.as_str()))
+            .collect();
         assert_eq!(lines[0], ("lab/vision".to_owned(), "60.0000", "1,110.00", "60.0 %"));
         assert_eq!(lines[1], ("lab/<speech>".to_owned(), "40.0000", "740.00", "40.0 %"));
         assert_eq!(page.totals, [Total { hours: "100.0000".into(), cost: "1,850.00".into(), currency: "CNY".into() }]);

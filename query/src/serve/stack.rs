@@ -63,9 +63,7 @@ fn stack(row: &Row<'_>, label: &str, longest: Decimal) -> Stack {
     let held_percent = row
         .decimal("capacity_card_hours")
         .filter(|capacity| *capacity > Decimal::ZERO)
-        .map_or_else(String::new, |capacity| {
-            render::percent(row.decimal("card_hours").unwrap_or_default() / capacity)
-        });
+        .map_or_else(String::new, |capacity| render::percent(row.decimal("card_hours").unwrap_or_default() / capacity));
     let label = row.text(label).unwrap_or("all").to_owned();
     let told: Vec<String> = parts.iter().map(|part| format!("{} {}", part.state, part.hours)).collect();
     Stack {
@@ -92,7 +90,10 @@ mod tests {
     /// By hand: 60 + 20 + 10 + 10 of 100 card-hours; the second month has half of that.
     #[test]
     fn the_parts_of_a_bar_make_its_whole_and_bars_compare() {
-        let bars = stacks(&sample::capacity("month", &[("2026-03", [60, 10, 20, 10, 0]), ("2026-04", [50, 0, 0, 0, 0])]), "month");
+        let bars = stacks(
+            &sample::capacity("month", &[("2026-03", [60, 10, 20, 10, 0]), ("2026-04", [50, 0, 0, 0, 0])]),
+            "month",
+        );
         let widths: Vec<_> = bars[0].parts.iter().map(|part| (part.state, part.percent.as_str())).collect();
         assert_eq!(widths, [("held", "60"), ("reserved", "10"), ("free", "20"), ("down", "10")]);
         assert_eq!((bars[0].length_percent.as_str(), bars[1].length_percent.as_str()), ("100", "50"));

@@ -173,6 +173,28 @@ mod tests {
         let mut lines: Vec<String> = telemetry.encode(&pool).lines().map(str::to_owned).collect();
         // Families keep their samples in a hash map.
         lines.sort();
-        assert_snapshot!(lines.join("\n"), @"");
+        assert_snapshot!(lines.join("\n"), @r#"
+        # EOF
+        # HELP cardhour_build Version of the running binary.
+        # HELP cardhour_card_seconds Card-seconds in the books by state, over all the time they cover.
+        # HELP cardhour_http_requests Requests by route and status.
+        # HELP cardhour_last_month_cost Cost of the last month in the books, in its currency.
+        # HELP cardhour_ledger_simulated 1 for a demo whose figures come from a generator.
+        # TYPE cardhour_build info
+        # TYPE cardhour_card_seconds gauge
+        # TYPE cardhour_http_requests counter
+        # TYPE cardhour_last_month_cost gauge
+        # TYPE cardhour_ledger_simulated gauge
+        # UNIT cardhour_card_seconds seconds
+        cardhour_build_info{version="0.1.0"} 1
+        cardhour_card_seconds{state="down"} 36000.0
+        cardhour_card_seconds{state="free"} 72000.0
+        cardhour_card_seconds{state="held"} 216000.0
+        cardhour_card_seconds{state="reserved"} 36000.0
+        cardhour_card_seconds{state="unaccounted"} 3600.0
+        cardhour_http_requests_total{route="/api/v1/sql",status="200"} 1
+        cardhour_last_month_cost{currency="CNY"} 925.0
+        cardhour_ledger_simulated 1
+        "#);
     }
 }

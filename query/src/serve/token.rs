@@ -64,7 +64,10 @@ impl Token {
 
     /// What a browser keeps instead of it: made from it, and of no use as it.
     pub fn cookie(&self) -> String {
-        blake3::derive_key("cardhour 2026 browser session", self.0.as_bytes()).iter().map(|b| format!("{b:02x}")).collect()
+        blake3::derive_key("cardhour 2026 browser session", self.0.as_bytes())
+            .iter()
+            .map(|b| format!("{b:02x}"))
+            .collect()
     }
 }
 
