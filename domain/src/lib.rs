@@ -30,6 +30,7 @@
 mod card_time;
 mod energy;
 mod interval;
+mod iso4217;
 mod money;
 mod period;
 mod reading;

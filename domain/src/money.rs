@@ -3,7 +3,7 @@
 //! An amount is rounded once, half to even, to the currency's minor unit ([`Rate::charge`], LED-6). A sum that has to be
 //! cut into pieces is spread by largest remainder ([`spread`]), so that the pieces add up to it.
 
-use crate::CardTime;
+use crate::{CardTime, iso4217};
 use num_bigint::{BigInt, Sign};
 use num_integer::Integer;
 use rust_decimal::Decimal;
@@ -20,7 +20,7 @@ pub struct Currency {
 /// Why a text is no money.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum MoneyError {
-    /// Not three capital letters.
+    /// Not a code that ISO 4217 lists.
     #[error("{0:?} is not an ISO 4217 currency code such as CNY")]
     Currency(String),
     /// Two currencies in one sum.
@@ -33,44 +33,11 @@ pub enum MoneyError {
     },
 }
 
-/// Currencies whose minor unit isn't a hundredth. Source: ISO 4217 list one, column "minor unit".
-const UNUSUAL_MINOR_DIGITS: &[(&str, u8)] = &[
-    ("BHD", 3),
-    ("BIF", 0),
-    ("CLF", 4),
-    ("CLP", 0),
-    ("DJF", 0),
-    ("GNF", 0),
-    ("IQD", 3),
-    ("ISK", 0),
-    ("JOD", 3),
-    ("JPY", 0),
-    ("KMF", 0),
-    ("KRW", 0),
-    ("KWD", 3),
-    ("LYD", 3),
-    ("OMR", 3),
-    ("PYG", 0),
-    ("RWF", 0),
-    ("TND", 3),
-    ("UGX", 0),
-    ("UYI", 0),
-    ("UYW", 4),
-    ("VND", 0),
-    ("VUV", 0),
-    ("XAF", 0),
-    ("XOF", 0),
-    ("XPF", 0),
-];
-
 impl Currency {
-    /// From a code of three capital letters. Errors: any other text.
+    /// From a code of ISO 4217, three capital letters. Errors: any other text.
     pub fn parse(code: &str) -> Result<Self, MoneyError> {
         let bytes: [u8; 3] = code.as_bytes().try_into().map_err(|_| MoneyError::Currency(code.to_owned()))?;
-        if !bytes.iter().all(u8::is_ascii_uppercase) {
-            return Err(MoneyError::Currency(code.to_owned()));
-        }
-        let minor_digits = UNUSUAL_MINOR_DIGITS.iter().find(|(c, _)| *c == code).map_or(2, |(_, digits)| *digits);
+        let minor_digits = iso4217::minor_digits(code).ok_or_else(|| MoneyError::Currency(code.to_owned()))?;
         Ok(Self { code: bytes, minor_digits })
     }
 

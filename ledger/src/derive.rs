@@ -212,7 +212,7 @@ async fn commit_unless_newer(
             return Ok(false);
         }
     }
-    Ok(matches!(store.commit(&old, change).await?, Outcome::Landed(_)))
+    Ok(matches!(store.commit(&old, change).await?, Outcome::Landed))
 }
 
 fn framed(clusters: BTreeMap<Name, Cluster>, claims: &[Claim]) -> BTreeMap<Name, (Cluster, Frame)> {

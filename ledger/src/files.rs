@@ -4,7 +4,7 @@ use crate::Error;
 use crate::tables::Table;
 use arrow::array::{Array, AsArray};
 use arrow::compute::{max, min};
-use arrow::datatypes::{DataType, Field, Int32Type, Schema, TimestampMicrosecondType};
+use arrow::datatypes::{DataType, Field, Schema, TimestampMicrosecondType};
 use arrow::record_batch::RecordBatch;
 use bytes::Bytes;
 use cardhour_domain::Timestamp;
@@ -90,10 +90,6 @@ pub(crate) struct Wanted<'a> {
     pub(crate) indexed: &'a [&'a str],
 }
 
-impl Wanted<'_> {
-    pub(crate) const ALL: Wanted<'static> = Wanted { columns: None, indexed: &[] };
-}
-
 /// Decodes a file. Shape: one batch a row group at least.
 pub(crate) fn decode<R: ChunkReader + 'static>(
     table: &str,
@@ -173,9 +169,4 @@ pub(crate) fn parallel<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + 
     });
     done.sort_by_key(|(i, _)| *i);
     done.into_iter().map(|(_, result)| result).collect()
-}
-
-/// Whether a column holds indexes into text.
-pub(crate) fn is_indexed(array: &dyn Array) -> bool {
-    array.as_dictionary_opt::<Int32Type>().is_some()
 }

@@ -43,7 +43,7 @@ pub(crate) async fn quarantine(store: &Store, file: &str, rejected: Vec<Rejected
             return Ok(came);
         }
         let add = vec![(None, tables::quarantine::batch(file, &new))];
-        if let Outcome::Landed(_) = store.commit(&snapshot, Change { add, ..Change::default() }).await? {
+        if let Outcome::Landed = store.commit(&snapshot, Change { add, ..Change::default() }).await? {
             return Ok(came);
         }
         pause(attempt).await;
@@ -88,7 +88,7 @@ pub(crate) async fn jobs(store: &Store, attempts: Vec<Attempt>) -> Result<Booked
             notes: BTreeMap::from([(NOTE.to_owned(), touched.to_note())]),
             ..Change::default()
         };
-        if let Outcome::Landed(_) = store.commit(&snapshot, change).await? {
+        if let Outcome::Landed = store.commit(&snapshot, change).await? {
             return Ok(booked);
         }
         pause(attempt).await;
@@ -161,7 +161,7 @@ async fn add_history(store: &Store, rows: Vec<Row>) -> Result<(), Error> {
             return Ok(());
         }
         let change = Change { add: encode_days(by_day).await, ..Change::default() };
-        if let Outcome::Landed(_) = store.commit(&snapshot, change).await? {
+        if let Outcome::Landed = store.commit(&snapshot, change).await? {
             return Ok(());
         }
         pause(attempt).await;
@@ -220,7 +220,7 @@ pub(crate) async fn coverage(store: &Store, coverage: Vec<Coverage>) -> Result<(
             notes: BTreeMap::from([(NOTE.to_owned(), touched.to_note())]),
             ..Change::default()
         };
-        if let Outcome::Landed(_) = store.commit(&snapshot, change).await? {
+        if let Outcome::Landed = store.commit(&snapshot, change).await? {
             return Ok(());
         }
         pause(attempt).await;
@@ -318,7 +318,7 @@ async fn upsert<T: Clone + PartialEq, K: Ord>(
             notes: BTreeMap::from([(NOTE.to_owned(), touched.to_note())]),
             ..Change::default()
         };
-        if let Outcome::Landed(_) = store.commit(&snapshot, change).await? {
+        if let Outcome::Landed = store.commit(&snapshot, change).await? {
             return Ok(booked);
         }
         pause(attempt).await;

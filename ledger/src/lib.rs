@@ -22,10 +22,13 @@ mod files;
 mod intake;
 mod ledger;
 mod meta;
+mod reading;
 mod store;
 mod tables;
 mod touched;
 
+pub use deltalake::DeltaTable;
 pub use error::{Error, Remedy};
 pub use ledger::{Booked, Ledger};
 pub use meta::Meta;
+pub use reading::Reading;

@@ -46,7 +46,6 @@ pub(crate) struct FileView {
     pub(crate) size: i64,
     /// The UTC day it is the partition of.
     pub(crate) day: Option<i32>,
-    pub(crate) rows: usize,
     stats: Option<String>,
     partition: HashMap<String, Option<String>>,
 }
@@ -68,8 +67,8 @@ pub(crate) struct Change {
 
 /// What became of a commit.
 pub(crate) enum Outcome {
-    /// It landed; the table as it is now.
-    Landed(Box<Snapshot>),
+    /// It landed.
+    Landed,
     /// Somebody committed since the snapshot: load and plan again.
     Lost,
 }
@@ -176,11 +175,7 @@ impl Store {
             .build(Some(state), snapshot.delta.log_store(), operation)
             .await;
         match committed {
-            Ok(done) => {
-                let mut delta = snapshot.delta.clone();
-                delta.state = Some(done.snapshot());
-                Ok(Outcome::Landed(Box::new(Snapshot::of(table, delta, &self.root)?)))
-            }
+            Ok(_) => Ok(Outcome::Landed),
             Err(DeltaTableError::Transaction {
                 source:
                     TransactionError::MaxCommitAttempts(_)
@@ -246,14 +241,7 @@ impl Snapshot {
             .map(|file| {
                 let partition = file.partition_values_map();
                 let day = partition.get("day").and_then(|day| day.as_deref()).and_then(day_of_text);
-                FileView {
-                    path: file.path().into_owned(),
-                    size: file.size(),
-                    day,
-                    rows: file.num_records().unwrap_or(0),
-                    stats: file.stats(),
-                    partition,
-                }
+                FileView { path: file.path().into_owned(), size: file.size(), day, stats: file.stats(), partition }
             })
             .collect();
         Ok(Self { table, delta, files })
@@ -269,6 +257,11 @@ impl Snapshot {
         let failed = |error: DeltaTableError| Error::table("read the state of", self.table.name)(error.into());
         let log = self.delta.log_store();
         self.delta.snapshot().map_err(failed)?.transaction_version(log.as_ref(), name).await.map_err(failed)
+    }
+
+    /// [`Self::mark`] by a name that was put together.
+    pub(crate) async fn mark_owned(&self, name: String) -> Result<Option<i64>, Error> {
+        self.mark(&name).await
     }
 
     /// Notes of the newest `n` commits, newest first. Fewer when older ones were cleaned up.
@@ -336,16 +329,17 @@ async fn open(store: Arc<dyn ObjectStore>, path: &str) -> deltalake::DeltaResult
 }
 
 impl FileView {
+    /// The least and the greatest of an instant's column, where the log has them.
+    pub(crate) fn bounds(&self, name: &str) -> Option<(Timestamp, Timestamp)> {
+        let stats: Value = serde_json::from_str(self.stats.as_deref()?).ok()?;
+        let bound = |side: &str| Timestamp::parse_rfc3339(stats.get(side)?.get(name)?.as_str()?).ok();
+        bound("minValues").zip(bound("maxValues"))
+    }
+
     /// Whether the file may have rows whose stretch `from..to` overlaps [start, end); yes where its bounds aren't known.
     pub(crate) fn may_overlap(&self, from: &str, to: &str, start: Timestamp, end: Timestamp) -> bool {
-        let Some(stats) = self.stats.as_deref().and_then(|stats| serde_json::from_str::<Value>(stats).ok()) else {
-            return true;
-        };
-        let bound = |side: &str, name: &str| {
-            stats.get(side)?.get(name)?.as_str().and_then(|text| Timestamp::parse_rfc3339(text).ok())
-        };
-        let starts_late = bound("minValues", from).is_some_and(|least| least >= end);
-        let ends_early = bound("maxValues", to).is_some_and(|most| most <= start);
+        let starts_late = self.bounds(from).is_some_and(|(least, _)| least >= end);
+        let ends_early = self.bounds(to).is_some_and(|(_, most)| most < start);
         !starts_late && !ends_early
     }
 }

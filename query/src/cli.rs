@@ -5,7 +5,7 @@
 mod import;
 mod report;
 
-pub use import::{ImportCommand, JobsArgs, OutputKind, SiteArgs, SiteFormat};
+pub use import::{ImportCommand, JobsArgs, OutputKind, SiteArgs};
 pub use report::{MeArgs, Output, ReportArgs, SqlArgs, TraceArgs};
 
 use cardhour_domain::{Month, Zone};
@@ -100,19 +100,12 @@ pub enum Command {
     #[command(after_help = "Example:\n  cardhour trace 'month=2026-03,org=lab,project=vision'\n\n\
                             A line is the column `line` of `cardhour report bill --format csv`.")]
     Trace(TraceArgs),
-    /// Prove that the books balance, by another road than they were made
-    #[command(after_help = "Example:\n  cardhour verify\n\n\
-                            Exit code 1 where a law of the books is broken. Clusters without known capacity are named as not provable, which is no fault.")]
-    Verify(VerifyArgs),
     /// Look whether all is well: store, zone, prices, map, capacity
     #[command(after_help = "Examples:\n  cardhour doctor\n  cardhour doctor --map site.toml --file sacct-march.txt.gz")]
     Doctor(DoctorArgs),
     /// Print the config that is in force, with defaults
     #[command(after_help = "Example:\n  cardhour config > ~/.config/cardhour/config.toml")]
     Config,
-    /// Compact the tables, and remove files that no kept version needs
-    #[command(after_help = "Example:\n  cardhour maintain --keep 168h")]
-    Maintain(MaintainArgs),
     /// Print completions for a shell
     #[command(after_help = "Example:\n  cardhour completions bash > /etc/bash_completion.d/cardhour")]
     Completions {
@@ -154,17 +147,6 @@ pub struct ServeArgs {
     pub address: Option<SocketAddr>,
 }
 
-/// Options of `verify`.
-#[derive(Debug, Args)]
-pub struct VerifyArgs {
-    /// Another price book than the ledger's prices.toml
-    #[arg(long, value_name = "FILE")]
-    pub prices: Option<PathBuf>,
-    /// How and where to print.
-    #[command(flatten)]
-    pub output: Output,
-}
-
 /// Options of `doctor`.
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
@@ -183,14 +165,6 @@ pub struct DoctorArgs {
     /// How and where to print.
     #[command(flatten)]
     pub output: Output,
-}
-
-/// Options of `maintain`.
-#[derive(Debug, Args)]
-pub struct MaintainArgs {
-    /// Keep files of versions younger than this: readers under way need them
-    #[arg(long, default_value = "168h", value_name = "DURATION", value_parser = crate::config::parse_duration)]
-    pub keep: std::time::Duration,
 }
 
 pub(crate) fn parse_zone(text: &str) -> Result<Zone, String> {

@@ -14,10 +14,17 @@
 
 pub mod answer;
 pub mod books;
+mod charges;
 pub mod cli;
 pub mod config;
+pub mod doctor;
 pub mod error;
+pub mod import;
+pub mod init;
 pub mod render;
 pub mod request;
+pub mod run;
 pub mod serve;
+mod sql;
 pub mod terminal;
+mod traced;

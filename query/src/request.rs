@@ -1,5 +1,6 @@
 //! What a report is asked for: the same words on the command line and over HTTP.
 
+use cardhour_books::report::{Dimension, DimensionError, ReportKind};
 use cardhour_domain::{Interval, Month, Timestamp, Zone};
 use chrono::{NaiveDate, NaiveDateTime, NaiveTime};
 use std::fmt;
@@ -10,11 +11,11 @@ use std::str::FromStr;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportRequest {
     /// Which report.
-    pub report: Report,
+    pub report: ReportKind,
     /// Of what time.
     pub span: Span,
     /// Grouped by what, in this order; nothing: one row for all.
-    pub by: Vec<By>,
+    pub by: Vec<Dimension>,
     /// The zone that cuts days and months in this view; none: the ledger's.
     pub zone: Option<Zone>,
     /// Another price book than the ledger's.
@@ -24,9 +25,9 @@ pub struct ReportRequest {
 }
 
 impl ReportRequest {
-    /// A report of all time, grouped as [`Report::default_by`] says.
-    pub fn new(report: Report) -> Self {
-        Self { report, span: Span::All, by: report.default_by(), zone: None, prices: None, user: None }
+    /// A report of all time, grouped as [`default_by`] says.
+    pub fn new(report: ReportKind) -> Self {
+        Self { report, span: Span::All, by: default_by(report), zone: None, prices: None, user: None }
     }
 
     /// The same of one month.
@@ -38,143 +39,19 @@ impl ReportRequest {
 
     /// The same, grouped otherwise.
     #[must_use]
-    pub fn grouped_by(mut self, by: &[By]) -> Self {
+    pub fn grouped_by(mut self, by: &[Dimension]) -> Self {
         self.by = by.to_vec();
         self
     }
 }
 
-/// The reports there are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Report {
-    /// Who held how many card-hours, and what came of them.
-    Usage,
-    /// What the held card-hours cost.
-    Bill,
-    /// How much of the time is proven.
-    Coverage,
-    /// What the pool had, and how much of it was held, down, reserved, free or unaccounted.
-    Capacity,
-    /// Who the books name as owners.
-    Owners,
-}
-
-impl Report {
-    /// All of them.
-    pub const ALL: [Self; 5] = [Self::Usage, Self::Bill, Self::Coverage, Self::Capacity, Self::Owners];
-
-    /// Its name in commands and addresses.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Usage => "usage",
-            Self::Bill => "bill",
-            Self::Coverage => "coverage",
-            Self::Capacity => "capacity",
-            Self::Owners => "owners",
-        }
+/// How a report is grouped when nobody says: a bill by who pays, owners by every level, the rest in one row.
+pub fn default_by(report: ReportKind) -> Vec<Dimension> {
+    match report {
+        ReportKind::Bill => vec![Dimension::Org, Dimension::Project],
+        ReportKind::Owners => vec![Dimension::Org, Dimension::Project, Dimension::User],
+        ReportKind::Usage | ReportKind::Coverage | ReportKind::Capacity => Vec::new(),
     }
-
-    /// The report of that name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|report| report.name() == name)
-    }
-
-    /// How it is grouped when nobody says: a bill by who pays, owners by every level, the rest in one row.
-    pub fn default_by(self) -> Vec<By> {
-        match self {
-            Self::Bill => vec![By::Org, By::Project],
-            Self::Owners => vec![By::Org, By::Project, By::User],
-            Self::Usage | Self::Coverage | Self::Capacity => Vec::new(),
-        }
-    }
-}
-
-/// What a report can be grouped by.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum By {
-    /// Who pays, at the top.
-    Org,
-    /// Who pays.
-    Project,
-    /// Whose job it is.
-    User,
-    /// Partition or queue.
-    Queue,
-    /// training, inference, evaluation, development, batch.
-    Class,
-    /// Model of the card.
-    Model,
-    /// Node.
-    Node,
-    /// Cluster.
-    Cluster,
-    /// State of the job.
-    State,
-    /// A free label, by name.
-    Label(String),
-    /// Day in the zone of the view.
-    Day,
-    /// Month in the zone of the view.
-    Month,
-}
-
-/// The names that [`By`] reads, for help and errors.
-pub const BY_NAMES: &str = "org, project, user, queue, class, model, node, cluster, state, label.NAME, day, month";
-
-impl FromStr for By {
-    type Err = RequestError;
-
-    fn from_str(text: &str) -> Result<Self, RequestError> {
-        Ok(match text {
-            "org" => Self::Org,
-            "project" => Self::Project,
-            "user" => Self::User,
-            "queue" => Self::Queue,
-            "class" => Self::Class,
-            "model" => Self::Model,
-            "node" => Self::Node,
-            "cluster" => Self::Cluster,
-            "state" => Self::State,
-            "day" => Self::Day,
-            "month" => Self::Month,
-            _ => match text.strip_prefix("label.") {
-                Some(name) if !name.is_empty() => Self::Label(name.to_owned()),
-                _ => return Err(RequestError::By(text.to_owned())),
-            },
-        })
-    }
-}
-
-impl fmt::Display for By {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Org => "org",
-            Self::Project => "project",
-            Self::User => "user",
-            Self::Queue => "queue",
-            Self::Class => "class",
-            Self::Model => "model",
-            Self::Node => "node",
-            Self::Cluster => "cluster",
-            Self::State => "state",
-            Self::Day => "day",
-            Self::Month => "month",
-            Self::Label(name) => return write!(f, "label.{name}"),
-        })
-    }
-}
-
-/// Reads `org,project`. Errors: a name that isn't one of [`BY_NAMES`], or one named twice.
-pub fn parse_by(text: &str) -> Result<Vec<By>, RequestError> {
-    let mut by = Vec::new();
-    for name in text.split(',').map(str::trim).filter(|name| !name.is_empty()) {
-        let one: By = name.parse()?;
-        if by.contains(&one) {
-            return Err(RequestError::Twice(one.to_string()));
-        }
-        by.push(one);
-    }
-    Ok(by)
 }
 
 /// The time a report is of.
@@ -321,12 +198,9 @@ impl FromStr for Covers {
 /// What is wrong with a question.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum RequestError {
-    /// No such grouping.
-    #[error("can't group by {0:?}: take some of {BY_NAMES}")]
-    By(String),
-    /// A grouping named twice.
-    #[error("{0} is named twice")]
-    Twice(String),
+    /// Nothing to group by.
+    #[error(transparent)]
+    By(#[from] DimensionError),
     /// Not a time.
     #[error("{0:?} is not a time such as 2026-03-01, 2026-03-01T06:00 or 2026-03-01T06:00:00+08:00")]
     Moment(String),
@@ -358,17 +232,6 @@ pub enum RequestError {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn groupings_are_read_as_they_are_written() {
-        let text = "org,project,user,queue,class,model,node,cluster,state,label.team,day,month";
-        let by = parse_by(text).unwrap();
-        assert_eq!(by.iter().map(ToString::to_string).collect::<Vec<_>>().join(","), text);
-        assert!(parse_by("").unwrap().is_empty());
-        assert!(matches!(parse_by("org,orgs"), Err(RequestError::By(_))));
-        assert!(matches!(parse_by("label."), Err(RequestError::By(_))));
-        assert!(matches!(parse_by("org,org"), Err(RequestError::Twice(_))));
-    }
 
     /// Asia/Shanghai is UTC+8 without daylight saving, so its first of March starts at 16:00 UTC the day before.
     #[test]

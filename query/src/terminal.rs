@@ -117,10 +117,15 @@ impl Progress {
         }
     }
 
-    /// Another thing is done now.
-    pub fn now(&mut self, what: &str) {
-        self.bar.set_message(what.to_owned());
-        self.at(self.bar.position());
+    /// Waits for work that can't say how far it is; shown as a spinner once that takes a second.
+    pub async fn during<T>(&mut self, work: impl Future<Output = T>) -> T {
+        let mut work = std::pin::pin!(work);
+        loop {
+            match tokio::time::timeout(BAR_AFTER, &mut work).await {
+                Ok(done) => return done,
+                Err(_) => self.at(0),
+            }
+        }
     }
 }
 

@@ -29,13 +29,13 @@ impl AttemptKey {
             if i > 0 {
                 key.push('/');
             }
-            for c in part.chars() {
-                match c {
-                    '/' => key.push_str("%2F"),
-                    '%' => key.push_str("%25"),
-                    c => key.push(c),
-                }
+            let mut rest = part;
+            while let Some(at) = rest.find(['/', '%']) {
+                key.push_str(&rest[..at]);
+                key.push_str(if rest.as_bytes()[at] == b'/' { "%2F" } else { "%25" });
+                rest = &rest[at + 1..];
             }
+            key.push_str(rest);
         }
         Self(key.into())
     }

@@ -1,12 +1,12 @@
 //! Usage folded for a report: the sums of the buckets that no question of the report tells apart.
 
 use crate::attempt::Name;
-use cardhour_domain::{CardState, CardTime};
+use cardhour_domain::{CardShare, CardState, CardTime};
 
 /// The sum of some rows of `usage`: those of one attempt (or of none), one place and one slot of time.
 ///
-/// A *slot* is a set of buckets with the same month, price version and price window, numbered by
-/// the `slots` module.
+/// A *slot* is a set of buckets with the same month, prices and price window, numbered by [`crate::slots::Slots`]. Texts that many
+/// cells share are best one [`Name`]: reports know an equal text again much faster when it is the same one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cell {
     /// Index into the report's attempts; none for time that nobody held.
@@ -23,6 +23,8 @@ pub struct Cell {
     pub model: Option<Name>,
     /// MIG profile.
     pub mig_profile: Option<Name>,
+    /// The share of a card that is held, where it is less than one; none for whole cards. Prices may select by it.
+    pub share: Option<CardShare>,
     /// The reservation, for reserved time.
     pub reservation: Option<Name>,
     /// Slot of time.

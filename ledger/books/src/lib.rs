@@ -12,12 +12,21 @@
 //! Start reading at [`attempt::Attempt`], the record everything else is made from. Units as in `cardhour_domain`.
 
 pub mod attempt;
+pub mod bill;
 pub mod cell;
 pub mod cluster;
+pub mod demo;
 pub mod holdings;
 pub mod import;
+pub mod line;
+pub mod prices;
+pub mod report;
 pub mod site;
+pub mod slots;
 pub mod states;
 pub mod table;
+pub mod trace;
 pub mod usage;
 pub mod versions;
+#[cfg(test)]
+mod world;

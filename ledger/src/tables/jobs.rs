@@ -17,7 +17,7 @@ pub(crate) const JOBS: Table = Table {
     schema_version: 1,
     schema: || batch(&[]).schema(),
     by_day: true,
-    bounds: &["started_at", "as_of"],
+    bounds: &["submitted_at", "started_at", "as_of"],
     comment: "attempts, one row each, in the version that stands; partitioned by the UTC day of the submit",
 };
 

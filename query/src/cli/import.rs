@@ -17,16 +17,21 @@ pub enum ImportCommand {
         booked go to the table `quarantine` with line, field and reason, and the exit code is 4.")]
     Jobs(JobsArgs),
     /// Nodes: what the pool has, so that what nobody held is known
-    #[command(after_help = "Example:\n  cardhour import nodes nodes.csv\n\n\
-        Columns: cluster, node, model, cards, memory_bytes, pool, in_service_at, retired_at, labels.NAME; a map says which column is what.")]
+    #[command(
+        after_help = "Examples:\n  cardhour import nodes nodes.csv\n  scontrol show node | cardhour import nodes - --cluster gpu1\n\n\
+        CSV, JSON lines, TOML ([[node]]) or the text of scontrol; the file itself tells which. Columns: cluster, node, model, cards, memory (of one \
+        card, in bytes), pool, in_service_at, retired_at, labels.NAME; a map says otherwise."
+    )]
     Nodes(SiteArgs),
     /// Reservations: cards set aside for an owner, from when to when
     #[command(after_help = "Example:\n  cardhour import reservations reservations.csv\n\n\
-        Columns: cluster, name, starts_at, ends_at, nodes, cards, model, org, project, user; a map says which column is what.")]
+        CSV, JSON lines, TOML ([[reservation]]) or the text of scontrol; the file itself tells which. Columns: cluster, name, started_at, ended_at, \
+        nodes, cards, model, org, project, user; a map says otherwise.")]
     Reservations(SiteArgs),
     /// Outages: cards out of service, from when to when
     #[command(after_help = "Example:\n  cardhour import outages outages.csv\n\n\
-        Columns: cluster, starts_at, ends_at, nodes, cards, reason; a map says which column is what.")]
+        CSV, JSON lines, TOML ([[outage]]) or the text of scontrol; the file itself tells which. Columns: cluster, started_at, ended_at, nodes, cards \
+        (of each node), reason; a map says otherwise.")]
     Outages(SiteArgs),
 }
 
@@ -62,9 +67,6 @@ pub struct SiteArgs {
     /// Files to book; `-` is standard input
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// How they are written [default: the map's, else by the file's name, else csv]
-    #[arg(long, value_enum, value_name = "FORMAT")]
-    pub format: Option<SiteFormat>,
     /// Which column is what (TOML)
     #[arg(long, value_name = "MAP")]
     pub map: Option<PathBuf>,
@@ -74,28 +76,6 @@ pub struct SiteArgs {
     /// How to tell what was done
     #[arg(long, value_enum, default_value_t = OutputKind::Text)]
     pub output: OutputKind,
-}
-
-/// How a table of nodes, reservations or outages is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum SiteFormat {
-    /// With a line of column names.
-    Csv,
-    /// A JSON object a line.
-    Jsonl,
-    /// Parquet.
-    Parquet,
-}
-
-impl SiteFormat {
-    /// The reader for it.
-    pub const fn reader(self) -> Format {
-        match self {
-            Self::Csv => Format::Csv,
-            Self::Jsonl => Format::Jsonl,
-            Self::Parquet => Format::Parquet,
-        }
-    }
 }
 
 /// How an import tells what it did.

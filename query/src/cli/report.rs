@@ -2,9 +2,11 @@
 
 use super::{parse_month, parse_zone};
 use crate::render::Format;
-use crate::request::{BY_NAMES, By, Moment, Report, ReportRequest, RequestError, Span, parse_by};
+use crate::request::{Moment, ReportRequest, RequestError, Span, default_by};
+use cardhour_books::report::{Dimension, ReportKind};
 use cardhour_domain::{Month, Zone};
 use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use std::path::PathBuf;
 
 /// How and where to print.
@@ -50,13 +52,13 @@ impl SpanArgs {
 #[derive(Debug, Args)]
 pub struct ReportArgs {
     /// Which report
-    #[arg(value_enum)]
-    pub report: Report,
+    #[arg(value_parser = report_kind(), value_name = "REPORT")]
+    pub report: ReportKind,
     /// Of what time.
     #[command(flatten)]
     pub span: SpanArgs,
-    /// Groups, separated by commas: org, project, user, queue, class, model, node, cluster, state, label.NAME, day, month
-    /// [default: bill by org,project; owners by org,project,user; the others in one row]
+    /// Groups, separated by commas: org, project, user, queue, class, model, node, cluster, pool, state, label.NAME, day, month,
+    /// price, window [default: bill by org,project; owners by org,project,user; the others in one row]
     #[arg(long, value_name = "A,B,…", value_parser = parse_groups)]
     pub by: Option<Groups>,
     /// Zone that cuts days and months in this view; what is billed keeps the ledger's [default: the ledger's]
@@ -76,7 +78,7 @@ impl ReportArgs {
         Ok(ReportRequest {
             report: self.report,
             span: self.span.span()?,
-            by: self.by.as_ref().map_or_else(|| self.report.default_by(), |groups| groups.0.clone()),
+            by: self.by.as_ref().map_or_else(|| default_by(self.report), |groups| groups.0.clone()),
             zone: self.zone,
             prices: self.prices.clone(),
             user: None,
@@ -112,7 +114,7 @@ impl MeArgs {
             by: self.by.0.clone(),
             zone: self.zone,
             user: Some(self.user.clone()),
-            ..ReportRequest::new(Report::Bill)
+            ..ReportRequest::new(ReportKind::Bill)
         })
     }
 }
@@ -146,11 +148,21 @@ pub struct TraceArgs {
 
 /// What a report is grouped by.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Groups(pub Vec<By>);
+pub struct Groups(pub Vec<Dimension>);
 
 fn parse_groups(text: &str) -> Result<Groups, String> {
-    parse_by(text).map(Groups).map_err(|error| match error {
-        RequestError::By(name) => format!("can't group by {name:?}: take some of {BY_NAMES}"),
-        error => error.to_string(),
-    })
+    Dimension::parse_list(text).map(Groups).map_err(|error| error.to_string())
+}
+
+/// The names of the reports, each with what it tells.
+fn report_kind() -> impl TypedValueParser<Value = ReportKind> {
+    let told = |kind: ReportKind| match kind {
+        ReportKind::Usage => "who held how many card-hours, and what came of them",
+        ReportKind::Bill => "what the held card-hours cost",
+        ReportKind::Coverage => "how much of the time is proven",
+        ReportKind::Capacity => "what the pool had: held, down, reserved, free, unaccounted",
+        ReportKind::Owners => "who the books name as owners",
+    };
+    PossibleValuesParser::new(ReportKind::ALL.map(|kind| PossibleValue::new(kind.name()).help(told(kind))))
+        .map(|name| ReportKind::from_name(&name).expect("one of the possible values"))
 }

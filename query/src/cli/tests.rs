@@ -1,6 +1,7 @@
 use super::*;
 use crate::render::Format;
-use crate::request::{By, Report, Span};
+use crate::request::Span;
+use cardhour_books::report::{Dimension, ReportKind};
 use clap::{CommandFactory, error::ErrorKind};
 
 fn parse(words: &str) -> Result<Cli, clap::Error> {
@@ -52,10 +53,8 @@ fn the_examples_in_the_help_are_taken() {
         "me --user ann --month 2026-03",
         "sql -f waits.sql --format csv",
         "trace month=2026-03,org=lab,project=vision",
-        "verify",
         "doctor --map site.toml --file sacct-march.txt.gz",
         "config",
-        "maintain --keep 168h",
         "completions bash",
         "report bill --ledger here --config there.toml",
     ] {
@@ -93,8 +92,8 @@ fn a_report_is_asked_as_it_is_typed() {
         panic!("a report");
     };
     let request = args.request().unwrap();
-    assert_eq!(request.report, Report::Usage);
-    assert_eq!(request.by, [By::Label("team".into()), By::Day]);
+    assert_eq!(request.report, ReportKind::Usage);
+    assert_eq!(request.by, [Dimension::Label("team".into()), Dimension::Day]);
     assert_eq!(request.span, Span::Month(Month::parse("2026-03").unwrap()));
 }
 

@@ -4,13 +4,14 @@ use super::Service;
 use super::problem::{Problem, RequestId};
 use crate::error::Error;
 use crate::render::{self, Format, Style};
-use crate::request::{Moment, Report, ReportRequest, RequestError, Span, parse_by};
+use crate::request::{Moment, ReportRequest, RequestError, Span, default_by};
 use axum::Json;
 use axum::body::Body;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{Extension, Path, Query, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use cardhour_books::report::{Dimension, ReportKind};
 use cardhour_domain::{Month, Zone};
 use serde::Deserialize;
 
@@ -36,13 +37,17 @@ pub struct ReportQuery {
 }
 
 impl ReportQuery {
-    fn request(&self, report: Report) -> Result<ReportRequest, Error> {
+    fn request(&self, report: ReportKind) -> Result<ReportRequest, Error> {
         let moment = |text: &Option<String>| text.as_deref().map(str::parse::<Moment>).transpose();
         let month = self.month.as_deref().map(Month::parse).transpose().map_err(RequestError::from)?;
         Ok(ReportRequest {
             report,
             span: Span::from_options(month, moment(&self.from)?, moment(&self.to)?)?,
-            by: self.by.as_deref().map_or_else(|| Ok(report.default_by()), parse_by)?,
+            by: self
+                .by
+                .as_deref()
+                .map_or_else(|| Ok(default_by(report)), Dimension::parse_list)
+                .map_err(RequestError::from)?,
             zone: self.zone.as_deref().map(Zone::parse).transpose().map_err(RequestError::from)?,
             prices: None,
             user: self.user.clone(),
@@ -67,9 +72,9 @@ pub async fn report(
         Err(rejection) => return bad_request(&rejection.body_text(), &id),
     };
     let answer = async {
-        let report = Report::from_name(&name).ok_or(Error::NoReport(name))?;
+        let report = ReportKind::from_name(&name).ok_or(Error::NoReport(name))?;
         let format = format(query.format.as_deref())?;
-        let table = service.0.books.report(&query.request(report)?).await?;
+        let table = service.0.books.report(&query.request(report)?).await?.table;
         Ok((render::report(&table, format, Style::default())?, format, table.notes))
     };
     match answer.await {
@@ -92,7 +97,7 @@ pub async fn trace(
     Extension(id): Extension<RequestId>,
     Path(line): Path<String>,
 ) -> Response {
-    let answer = async { service.0.books.trace(&line).await?.render(Format::Json, Style::default()) };
+    let answer = async { service.0.books.trace(&line, None).await?.render(Format::Json, Style::default()) };
     match answer.await {
         Ok(body) => body_of(&service, body, Format::Json),
         Err(error) => Problem::of(&error, &id).into_response(),
@@ -166,16 +171,16 @@ mod tests {
 
     fn query(address: &str) -> Result<ReportRequest, Error> {
         let Query(query): Query<ReportQuery> = Query::try_from_uri(&address.parse().unwrap()).expect("known names");
-        query.request(Report::Bill)
+        query.request(ReportKind::Bill)
     }
 
     #[test]
     fn an_address_asks_what_the_command_line_asks() {
         let asked = query("/api/v1/report/bill?month=2026-03&by=project,label.team&zone=Asia/Shanghai").unwrap();
         assert_eq!(asked.span, Span::Month(Month::parse("2026-03").unwrap()));
-        assert_eq!(asked.by, parse_by("project,label.team").unwrap());
+        assert_eq!(asked.by, Dimension::parse_list("project,label.team").unwrap());
         assert_eq!(asked.zone, Some(Zone::parse("Asia/Shanghai").unwrap()));
-        assert_eq!(query("/x").unwrap(), ReportRequest::new(Report::Bill));
+        assert_eq!(query("/x").unwrap(), ReportRequest::new(ReportKind::Bill));
     }
 
     #[test]

@@ -6,12 +6,13 @@ use super::problem::RequestId;
 use crate::answer::Trace;
 use crate::error::{Error, Remedy, chain};
 use crate::render::{self, Grid};
-use crate::request::{By, Report, ReportRequest, RequestError, parse_by};
+use crate::request::{ReportRequest, RequestError};
 use askama::Template;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Extension, Query, State};
 use axum::http::{StatusCode, Uri};
 use axum::response::{Html, IntoResponse, Response};
+use cardhour_books::report::{Dimension, ReportKind};
 use cardhour_domain::Month;
 use serde::Deserialize;
 use tracing::error;
@@ -40,10 +41,10 @@ pub async fn overview(
 
 async fn gather(service: &Service, month: Option<&str>, by: &str) -> Result<Overview, Error> {
     let books = &service.0.books;
-    let by_names = parse_by(by)?;
-    let bill = ReportRequest::new(Report::Bill);
-    let capacity = ReportRequest::new(Report::Capacity);
-    let all = books.report(&bill.clone().grouped_by(&[By::Month])).await?;
+    let by_names = Dimension::parse_list(by).map_err(RequestError::from)?;
+    let bill = ReportRequest::new(ReportKind::Bill);
+    let capacity = ReportRequest::new(ReportKind::Capacity);
+    let all = books.report(&bill.clone().grouped_by(&[Dimension::Month])).await?.table;
     let month = match month {
         Some(month) => Some(Month::parse(month).map_err(RequestError::from)?),
         None => months(&all).last().and_then(|month| Month::parse(month).ok()),
@@ -53,9 +54,9 @@ async fn gather(service: &Service, month: Option<&str>, by: &str) -> Result<Over
         None => request,
     };
     let reports = Reports {
-        bill: books.report(&of_month(bill).grouped_by(&by_names)).await?,
-        capacity_by_month: books.report(&capacity.clone().grouped_by(&[By::Month])).await?,
-        capacity_by_day: books.report(&of_month(capacity).grouped_by(&[By::Day])).await?,
+        bill: books.report(&of_month(bill).grouped_by(&by_names)).await?.table,
+        capacity_by_month: books.report(&capacity.clone().grouped_by(&[Dimension::Month])).await?.table,
+        capacity_by_day: books.report(&of_month(capacity).grouped_by(&[Dimension::Day])).await?.table,
         months: all,
     };
     let month = month.map(|month| month.to_string());
@@ -76,7 +77,7 @@ pub async fn trace(
 ) -> Response {
     let answer = async {
         let Query(query) = query.map_err(|rejection| RequestError::Address(rejection.body_text()))?;
-        let trace = service.0.books.trace(&query.line).await?;
+        let trace = service.0.books.trace(&query.line, None).await?;
         let parts = trace.parts.iter().map(|(_, table)| render::for_people(table)).collect();
         Ok(html(&TracePage { trace, parts, is_demo: service.0.books.is_demo(), style: render::styles() }))
     };

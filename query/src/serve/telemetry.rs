@@ -10,11 +10,12 @@ use super::row::rows;
 use super::stack::PARTS;
 use crate::books::Books;
 use crate::error::Error;
-use crate::request::{By, Report, ReportRequest};
+use crate::request::ReportRequest;
 use axum::extract::{Extension, MatchedPath, Request, State};
 use axum::http::header;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use cardhour_books::report::{Dimension, ReportKind};
 use cardhour_books::table::Table;
 use prometheus_client::encoding::{EncodeLabelSet, text::encode};
 use prometheus_client::metrics::counter::Counter;
@@ -106,8 +107,8 @@ impl Telemetry {
         if let Some((_, pool)) = kept.filter(|(at, _)| at.elapsed() < KEPT_FOR) {
             return Ok(pool);
         }
-        let capacity = books.report(&ReportRequest::new(Report::Capacity)).await?;
-        let bill = books.report(&ReportRequest::new(Report::Bill).grouped_by(&[By::Month])).await?;
+        let capacity = books.report(&ReportRequest::new(ReportKind::Capacity)).await?.table;
+        let bill = books.report(&ReportRequest::new(ReportKind::Bill).grouped_by(&[Dimension::Month])).await?.table;
         let pool = pool_of(&capacity, &bill);
         *self.pool.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), pool.clone()));
         Ok(pool)

@@ -1,6 +1,6 @@
 //! `import jobs`: from the records of one file to attempts.
 //!
-//! [`attempts`] reads each record on its own ([`row`]), in one pass; what only the whole file can tell (up to when it speaks, what
+//! [`attempts`] reads each record on its own (`jobs/row.rs`), in one pass; what only the whole file can tell (up to when it speaks, what
 //! time it covers) is filled in at the end. A record that can't be booked comes back as [`Rejected`]; the rest is booked.
 
 mod cards;
@@ -161,6 +161,13 @@ impl File<'_> {
             });
         }
         self.imported.coverage = coverage(&self.imported, self.options.covers);
+        // An export in which nobody ran speaks for its time all the same, where the cluster is known without a row.
+        if let (true, Some(covers)) = (self.imported.attempts.is_empty(), self.options.covers)
+            && let Some(cluster) =
+                self.bound.cluster.fallback().map(Name::from).or_else(|| self.options.cluster.clone())
+        {
+            self.imported.coverage.push(Coverage { cluster, covers });
+        }
         self.imported.notes = self.notes();
         self.imported
     }
@@ -169,8 +176,8 @@ impl File<'_> {
         let mut notes = Vec::new();
         if self.bound.key == RowKey::Row {
             notes.push(
-                "rows are told apart by their content (key = \"row\"): a later export can't update them, and the same rows in \
-                 another cut are booked again"
+                "rows are told apart by their content (key = \"row\"): a later export can't update them, open ones are not \
+                 booked, and a part of a file is not the file"
                     .to_owned(),
             );
         }
@@ -216,7 +223,7 @@ fn coverage(imported: &Imported, covers: Option<Interval>) -> Vec<Coverage> {
 /// The most of a row that is kept. Unit: bytes.
 const LONGEST_KEPT_ROW: usize = 64 * 1024;
 
-fn reject(input: &[u8], line: u64, text: &RecordText, refusal: Refusal) -> Rejected {
+pub(crate) fn reject(input: &[u8], line: u64, text: &RecordText, refusal: Refusal) -> Rejected {
     let shortened = match text {
         RecordText::Span(range) => RecordText::Span(range.start..range.end.min(range.start + LONGEST_KEPT_ROW)),
         RecordText::Owned(text) => RecordText::Owned(text.clone()),

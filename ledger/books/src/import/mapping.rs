@@ -61,6 +61,11 @@ pub(crate) struct TextColumn {
 }
 
 impl TextColumn {
+    /// What holds where the column has no value.
+    pub(crate) fn fallback(&self) -> Option<&str> {
+        self.default.as_deref()
+    }
+
     /// Its value in a record; a word that the map doesn't name is none.
     pub(crate) fn get<'a>(&'a self, record: &'a Record) -> Option<&'a str> {
         let value = self.column.and_then(|column| record.get(column));
@@ -149,7 +154,7 @@ impl NumberColumn {
 }
 
 /// Reads a decimal number, `1.5e3` too. Errors: the reason, which names the text.
-fn read_number(text: &str) -> Result<Decimal, String> {
+pub(crate) fn read_number(text: &str) -> Result<Decimal, String> {
     if text.len() <= 9 && text.bytes().all(|c| c.is_ascii_digit()) {
         return Ok(Decimal::from(text.bytes().fold(0u32, |n, c| n * 10 + u32::from(c - b'0'))));
     }

@@ -197,7 +197,7 @@ fn column_names<'n>(names: impl IntoIterator<Item = &'n str>) -> Vec<String> {
 }
 
 /// Where the text begins: behind a byte order mark of UTF-8.
-fn text_start(input: &[u8]) -> usize {
+pub(crate) fn text_start(input: &[u8]) -> usize {
     if input.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 }
 }
 

@@ -16,6 +16,8 @@ pub struct Cards<'a> {
     pub model: Option<&'a str>,
     /// The MIG profile, where all of them are slices of one profile.
     pub mig_profile: Option<&'a str>,
+    /// Whether any of them is named with its type.
+    pub is_typed: bool,
 }
 
 /// Why a text can't be read. Such a row goes to quarantine and is never booked as no cards (S26).
@@ -106,7 +108,7 @@ fn count<'a>(
         }
     }
     let sum: CardShare = typed.iter().map(|(_, share)| *share).sum();
-    let mut cards = Cards { share: untyped.unwrap_or(sum), ..Cards::default() };
+    let mut cards = Cards { share: untyped.unwrap_or(sum), is_typed: !typed.is_empty(), ..Cards::default() };
     if let [(kind, _)] = typed[..]
         && sum == cards.share
     {

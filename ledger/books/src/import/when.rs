@@ -107,19 +107,14 @@ impl When {
     }
 
     fn check(&self, now: Timestamp) -> Result<(), Refusal> {
-        let latest = now.checked_add_ms(TOLERATED_FUTURE_MS).unwrap_or(now);
         for (field, at) in [
             ("submitted_at", self.submitted_at),
             ("started_at", self.started_at),
             ("ended_at", self.ended_at),
             ("duration_s", self.vouched_until),
         ] {
-            match at {
-                Some(at) if at.unix_ms() < 0 => return Err(Refusal::new(field, format!("{at} is before 1970"))),
-                Some(at) if at > latest => {
-                    return Err(Refusal::new(field, format!("{at} is in the future (imported at {now})")));
-                }
-                _ => {}
+            if let Some(at) = at {
+                check_past(field, at, now)?;
             }
         }
         let Some(start) = self.started_at else { return Ok(()) };
@@ -131,6 +126,17 @@ impl When {
             None => Ok(()),
         }
     }
+}
+
+/// Errors: before 1970, or more than a day after `now`.
+pub fn check_past(field: &'static str, at: Timestamp, now: Timestamp) -> Result<(), Refusal> {
+    if at.unix_ms() < 0 {
+        return Err(Refusal::new(field, format!("{at} is before 1970")));
+    }
+    if at.ms_since(now) > TOLERATED_FUTURE_MS {
+        return Err(Refusal::new(field, format!("{at} is in the future (imported at {now})")));
+    }
+    Ok(())
 }
 
 /// Errors: longer than ten years from `start` to `end`.

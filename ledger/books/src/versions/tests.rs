@@ -43,7 +43,7 @@ fn check(rows: &str, expected: &[&str]) {
         .collect();
     let one_by_one: Vec<_> = rows.iter().map(|row| vec![row.clone()]).collect();
     let backwards: Vec<_> = one_by_one.iter().rev().cloned().collect();
-    assert_eq!(stand(&[rows.clone()]), expected, "in one import");
+    assert_eq!(stand(std::slice::from_ref(&rows)), expected, "in one import");
     assert_eq!(stand(&one_by_one), expected, "one by one");
     assert_eq!(stand(&backwards), expected, "backwards");
     assert_eq!(stand(&[rows.clone(), rows]), expected, "twice");

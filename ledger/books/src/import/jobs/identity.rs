@@ -35,11 +35,11 @@ pub(super) fn name_job<'r>(
     record: &'r Record,
     has_started: impl FnOnce() -> bool,
 ) -> Result<Named<'r>, Refusal> {
-    let Some(text) = bound.job_id.get(record) else { return Ok(Named::Nothing) };
+    let raw = bound.job_id_raw.get(record);
+    let Some(text) = bound.job_id.get(record).or(raw) else { return Ok(Named::Nothing) };
     if text.len() > crate::import::names::LONGEST_NAME {
         return Err(Refusal::new("job_id", "is longer than 1,024 bytes"));
     }
-    let raw = bound.job_id_raw.get(record);
     if bound.slurm.is_none() && !is_range(text) {
         let (shown, key) = (Cow::Borrowed(text), Cow::Borrowed(raw.unwrap_or(text)));
         return Ok(Named::Job(JobName { shown, key, tasks: Vec::new() }));
@@ -97,6 +97,8 @@ pub(super) fn name_run(bound: &BoundMapping, record: &Record, restart: Option<u3
 #[derive(Debug, Default)]
 pub(super) struct EqualRows {
     seen: HashMap<[u8; 16], u32>,
+    /// The row's values, each with its length, in one piece for the hash.
+    content: Vec<u8>,
 }
 
 /// A row known by its content.
@@ -110,14 +112,14 @@ pub(super) struct RowName {
 impl EqualRows {
     /// Names a row by its values and by how many equal ones came before it.
     pub(super) fn name(&mut self, record: &Record) -> RowName {
-        let mut hasher = blake3::Hasher::new();
+        self.content.clear();
         for value in &record.values {
             let value = value.trim();
-            hasher.update(&(value.len() as u64).to_le_bytes());
-            hasher.update(value.as_bytes());
+            self.content.extend((value.len() as u64).to_le_bytes());
+            self.content.extend(value.as_bytes());
         }
         let mut content = [0; 16];
-        content.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
+        content.copy_from_slice(&blake3::hash(&self.content).as_bytes()[..16]);
         let before = self.seen.entry(content).or_default();
         let hex = format!("{:032x}", u128::from_be_bytes(content));
         let short = if *before == 0 { hex[..16].to_owned() } else { format!("{}-{before}", &hex[..16]) };

@@ -10,7 +10,7 @@ use crate::import::node_list::expand_nodes;
 use crate::import::record::Record;
 use crate::import::slurm::requested_memory_mib;
 use crate::import::time::{Moment, is_absent};
-use crate::import::when::{OverBy, Refusal, Told, When};
+use crate::import::when::{OverBy, Refusal, Told, When, check_length, check_past};
 use cardhour_domain::{JobState, Timestamp};
 use rust_decimal::Decimal;
 use std::collections::BTreeMap;
@@ -62,7 +62,7 @@ pub(super) fn read(file: &mut File<'_>, record: &Record) -> Result<Row, Refusal>
     let restart = bound.attempt.get(record).ok().flatten().and_then(|n| u32::try_from(n).ok());
     let (name, run) = match bound.key {
         RowKey::Row if !when.is_final => {
-            return Err(Refusal::new("ended_at", "open_without_key: an open row without ids can't be closed later"));
+            return Err(Refusal::new("ended_at", "open_without_key"));
         }
         RowKey::Row => {
             let row = file.equal_rows.name(record);
@@ -85,8 +85,7 @@ pub(super) fn read(file: &mut File<'_>, record: &Record) -> Result<Row, Refusal>
     let seen = &mut file.seen;
     note_state(seen, unknown_word);
     if !row_cards.cards.share.is_zero() && bound.cards.is_none() && bound.slurm.is_some() {
-        let typed = row_cards.cards.model.is_some() || row_cards.cards.mig_profile.is_some();
-        *(if typed { &mut seen.typed_cards } else { &mut seen.untyped_cards }) += 1;
+        *(if row_cards.cards.is_typed { &mut seen.typed_cards } else { &mut seen.untyped_cards }) += 1;
     }
 
     let mut attempt = Attempt::new(key_of(&cluster, &name.key, None, &run), cluster, Name::from(""), state);
@@ -193,9 +192,12 @@ fn as_of(file: &File<'_>, record: &Record, when: &When) -> Result<Option<Timesta
         return Ok(when.ended_at.or(when.started_at).or(when.submitted_at));
     }
     let own = time("as_of", &file.bound.as_of, record)?.map(Moment::earlier);
+    if let Some(own) = own {
+        check_past("as_of", own, file.options.now)?;
+    }
     let as_of = file.options.as_of.or(own).or(file.bound.map_as_of).or(when.vouched_until);
     if let (Some(start), Some(end)) = (when.started_at, as_of) {
-        crate::import::when::check_length(start, end)?;
+        check_length(start, end)?;
     }
     Ok(as_of)
 }
@@ -229,7 +231,6 @@ fn note_state(seen: &mut Seen, word: Option<&str>) {
 
 fn latest_of_step(file: &File<'_>, record: &Record) -> Option<Timestamp> {
     let bound = file.bound;
-    let latest = file.options.now.checked_add_ms(24 * 3_600_000);
     let is_open = bound.state.get(record).0.is_none_or(JobState::is_open);
     let told = [
         time("", &bound.submitted_at, record),
@@ -237,5 +238,5 @@ fn latest_of_step(file: &File<'_>, record: &Record) -> Option<Timestamp> {
         if is_open { Ok(None) } else { time("", &bound.ended_at, record) },
     ];
     let times = told.into_iter().flatten().flatten().map(Moment::earlier);
-    times.filter(|at| latest.is_none_or(|latest| *at <= latest)).max()
+    times.filter(|at| check_past("", *at, file.options.now).is_ok()).max()
 }

@@ -228,7 +228,7 @@ fn rows_without_ids_are_told_apart_by_content_and_count() {
     assert!(first.key.as_str().ends_with("-0") && again.key.as_str().ends_with("-1"));
     assert_ne!(first.key.job(), again.key.job());
     assert_ne!(first.key.job(), other.key.job());
-    assert_eq!(imported.rejected[0].reason, "open_without_key: an open row without ids can't be closed later");
+    assert_eq!(imported.rejected[0].reason, "open_without_key");
     assert!(imported.notes[0].contains("key = \"row\""));
 }
 
@@ -338,6 +338,46 @@ fn older_slurm_without_alloc_tres_counts_by_gres() {
     assert_eq!(cards("AllocTRES|AllocGRES", "cpu=4,node=1|gpu:2"), "2");
     assert_eq!(cards("ReqGRES|NNodes", "gpu:4|2"), "8");
     assert_eq!(cards("AllocTRES|ReqGRES|NNodes", "cpu=4,node=2|gpu:4|2"), "0");
+}
+
+#[test]
+fn an_export_in_which_nobody_ran_covers_its_time() {
+    let mapping = Mapping { format: Format::Sacct, map: MapFile::parse("cluster = \"c\"", JOB_FIELDS).unwrap() };
+    let columns = Columns(SACCT.split('|').map(str::to_owned).collect());
+    let now = Timestamp::parse_rfc3339(NOW).unwrap();
+    let covers = Interval::new(Timestamp::from_unix_s(0), Timestamp::from_unix_s(60));
+    let options = Options { as_of: None, covers, cluster: None, now };
+    let imported = attempts(b"", &columns, [].into_iter(), &mapping, &options).unwrap();
+    assert_eq!(imported.coverage, [Coverage { cluster: "c".into(), covers: covers.unwrap() }]);
+}
+
+/// LED-4: the order of the rows, and with ids and one as-of any cut of them, change nothing that is booked.
+#[test]
+fn the_order_of_rows_and_a_cut_of_the_file_change_nothing() {
+    let rows = [
+        "1|1|c|COMPLETED|2020-01-01T00:00:00|2020-01-01T01:00:00|2020-01-01T02:00:00|3600|gres/gpu=2",
+        "2|2|c|RUNNING|2020-01-01T00:00:00|2020-01-01T01:00:00|Unknown||gres/gpu=1",
+        "3_[1-2]|3|c|FAILED|2020-01-01T00:00:00|2020-01-01T01:00:00|2020-01-01T03:00:00|7200|gres/gpu=1",
+        "4|4|c|PENDING|2020-01-01T00:00:00|Unknown|Unknown||",
+        "5|5|c|COMPLETED|2020-01-01T00:00:00|2020-01-01T01:00:00|2019-01-01T02:00:00|3600|gres/gpu=2",
+    ];
+    let booked = |rows: &[&str]| {
+        let text = format!("{SACCT}\n{}", rows.join("\n"));
+        let mut imported = import_as_of(Format::Sacct, "", &text, Some("2020-01-02T00:00:00Z"));
+        imported.attempts.sort_by(|a, b| a.key.cmp(&b.key));
+        (imported.attempts, imported.rejected.len())
+    };
+    let (whole, rejected) = booked(&rows);
+    assert_eq!((whole.len(), rejected), (5, 1));
+    let mut backwards = rows;
+    backwards.reverse();
+    assert_eq!(booked(&backwards), (whole.clone(), rejected));
+    for cut in 1..rows.len() {
+        let (mut first, second) = (booked(&rows[cut..]).0, booked(&rows[..cut]).0);
+        first.extend(second);
+        first.sort_by(|a, b| a.key.cmp(&b.key));
+        assert_eq!(first, whole, "cut at {cut}");
+    }
 }
 
 proptest::proptest! {

@@ -1,0 +1,118 @@
+//! A simulated site: a 64-card pool with three organisations over two months, as files that real tools would have written.
+//!
+//! The files go through the same import as any site's. Beside them stands the *truth*: what the simulated world held, added up from its
+//! own schedule, so that a test can ask whether what is billed is what was held.
+//!
+//! ```text
+//! people ─► work (what they ask) ─► schedule (who got which cards) ─► sacct, sessions, files
+//!                                        pool (closures) ─┘      └─► truth
+//! ```
+//!
+//! Everything follows from a seed and a month: no clock, no floats, no unordered maps. All of it says that it is simulated:
+//! the cluster is called `demo-sim`, and each file that can carry a remark carries one.
+//!
+//! Start reading at [`demo_site`]. Times inside are seconds since the epoch, as in Slurm's records.
+
+mod clock;
+mod files;
+mod people;
+mod pool;
+mod rng;
+mod sacct;
+mod schedule;
+mod sessions;
+#[cfg(test)]
+mod tests;
+mod truth;
+mod work;
+
+pub use truth::{PoolTruth, Truth};
+
+use cardhour_domain::{Interval, Month, Timestamp, Zone};
+
+/// The cluster's name, which says what it is.
+pub const CLUSTER: &str = "demo-sim";
+
+/// What each file that can carry a remark says of itself.
+pub const REMARK: &str = "simulated by cardhour demo";
+
+/// What a file tells of, and so which `import` takes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DemoFileKind {
+    /// `import jobs`.
+    Jobs,
+    /// `import nodes`.
+    Nodes,
+    /// `import reservations`.
+    Reservations,
+    /// `import outages`.
+    Outages,
+    /// The price book.
+    Prices,
+    /// A map, for `--map`.
+    Map,
+}
+
+/// One file of the site.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DemoFile {
+    /// Its name.
+    pub name: &'static str,
+    /// What it tells of.
+    pub kind: DemoFileKind,
+    /// The name of the map by which it is read; none where its columns are ours.
+    pub map: Option<&'static str>,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// A simulated site.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DemoSite {
+    /// Its files, in the order in which to import them: prices, maps, nodes, reservations, outages, jobs.
+    pub files: Vec<DemoFile>,
+    /// The two months.
+    pub months: [Month; 2],
+    /// The zone in which months are cut.
+    pub zone: Zone,
+    /// What time the exports speak for: the two months whole.
+    pub covers: Interval,
+    /// The last moment the exports vouch for: the end of the second month.
+    pub as_of: Timestamp,
+    /// What the simulated world held.
+    pub truth: Truth,
+}
+
+/// Simulates the site for the two months that end with `months_end`, the last whole month.
+///
+/// The same seed and month give the same bytes, on any machine.
+pub fn demo_site(seed: u64, months_end: Month) -> DemoSite {
+    let clock = clock::Clock::until(months_end);
+    let mut rng = rng::Rng::new(seed);
+    let (mut work_rng, mut session_rng, mut uuid_rng) = (rng.fork(), rng.fork(), rng.fork());
+    let closures = pool::closures(&clock);
+    let requests = work::draw(&mut work_rng, &clock, &closures);
+    let (runs, closures) = schedule::run(&requests, closures, &clock);
+    let sessions = sessions::draw(&mut session_rng, &clock);
+    let uuids = sessions::uuids(&mut uuid_rng);
+
+    let file = |name, kind, map, text: String| DemoFile { name, kind, map, bytes: text.into_bytes() };
+    let files = vec![
+        file("prices.toml", DemoFileKind::Prices, None, files::prices(&clock)),
+        file("jobs.toml", DemoFileKind::Map, None, files::jobs_map(&clock)),
+        file("sessions.toml", DemoFileKind::Map, None, files::sessions_map(&clock)),
+        file("nodes.csv", DemoFileKind::Nodes, None, files::nodes(&closures, &clock)),
+        file("reservations.csv", DemoFileKind::Reservations, None, files::reservations(&closures, &clock)),
+        file("outages.csv", DemoFileKind::Outages, None, files::outages(&closures, &clock)),
+        file("jobs.sacct", DemoFileKind::Jobs, Some("jobs.toml"), sacct::text(&requests, &runs, &clock)),
+        file("sessions.csv", DemoFileKind::Jobs, Some("sessions.toml"), sessions::csv(&sessions, &uuids, &clock)),
+    ];
+    DemoSite {
+        files,
+        months: clock.months,
+        zone: clock.zone,
+        covers: clock::Clock::stretch(clock.start_s, clock.end_s).expect("two months are longer than nothing"),
+        as_of: Timestamp::from_unix_s(clock.end_s),
+        truth: truth::truth(&requests, &runs, &sessions, &closures, &clock),
+    }
+}

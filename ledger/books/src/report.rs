@@ -1,0 +1,119 @@
+//! The reports that read the books: bill, usage, capacity, coverage and owners (design §8).
+//!
+//! All of them are one fold: each cell of usage goes to a row by the values of the `--by` names, each row adds up what it was
+//! given, and columns are made of the sums. Money is not added up by row: it is rounded on the leaves of [`crate::bill`] and those
+//! are spread over the rows, so that every grouping has the same total (LED-6).
+//!
+//! Start at [`report()`]. Does not: load anything, know of formats, round anything that it adds up again.
+
+mod capacity;
+mod dimension;
+mod fold;
+mod input;
+mod measure;
+mod money;
+pub(crate) mod names;
+mod query;
+mod rows;
+mod sums;
+
+pub use dimension::{Dimension, DimensionError};
+pub use input::{CapacityCell, ReportAttempt, ReportInput, is_failed};
+pub use query::{ReportKind, ReportQuery};
+pub use rows::UNOWNED;
+
+pub(crate) use fold::Fold;
+pub(crate) use money::Piece;
+
+use crate::bill::{Hole, describe_holes};
+use crate::line::Line;
+use crate::prices::PriceBook;
+use crate::slots::{Era, Slots};
+use crate::table::{Column, Kind, Table, Value};
+use measure::{Coin, Measure};
+
+/// A report, and what it could not price.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// The report.
+    pub table: Table,
+    /// Held and billed time in it that no price of the book is for; then the answer of a bill is no (exit code 1). Empty without a book.
+    pub holes: Vec<Hole>,
+}
+
+/// Makes a report.
+///
+/// `slots` are those of [`ReportQuery::slots`] for this query and book, and `input` was numbered by them. Shape: rows in order
+/// of the `--by` values, absent first; a total unless there are no rows, its `--by` values absent.
+pub fn report(input: &ReportInput, slots: &Slots, book: Option<&PriceBook>, query: &ReportQuery) -> Report {
+    let fold = Fold::of(input, slots, book, query);
+    let coin = book.map(|book| Coin { currency: book.currency(), cut: slots.is_partial() || fold.pieces.cut });
+    let measures = query.report.measures();
+    let mut columns: Vec<Column> =
+        query.by.iter().map(|dimension| Column { name: dimension.to_string(), kind: Kind::Text }).collect();
+    columns.extend(measures.iter().map(|measure| measure.column()));
+
+    let range = query.line_range(slots);
+    let zone = query.line_zone(slots);
+    let mut rows = Vec::new();
+    for (key, sums) in fold.rows.iter().zip(&fold.sums).filter(|(key, _)| key.era == Era::Shown) {
+        let line = || Value::Text(line(query, &key.values, range, zone).to_string().into());
+        let mut row = Vec::with_capacity(columns.len());
+        row.extend(key.values.iter().cloned());
+        row.extend(measures.iter().map(|measure| measure.value(sums, coin, line)));
+        rows.push(row);
+    }
+    let total = (!rows.is_empty()).then(|| {
+        let absent = query.by.iter().map(|_| Value::Absent);
+        absent.chain(measures.iter().map(|measure| measure.value(&fold.total, coin, || Value::Absent))).collect()
+    });
+    let notes = notes(&fold, slots, book, query);
+    let table = Table { title: query.title(slots), columns, rows, total, notes };
+    Report { table, holes: fold.leaves.holes }
+}
+
+fn line(
+    query: &ReportQuery,
+    values: &[Value],
+    range: Option<cardhour_domain::Interval>,
+    zone: Option<cardhour_domain::Zone>,
+) -> Line {
+    let name = |value: &Value| match value {
+        Value::Text(name) => Some(name.clone()),
+        Value::Absent => None,
+        Value::Count(_) | Value::Decimal(_) => unreachable!("rows are grouped by texts"),
+    };
+    Line { values: query.by.iter().cloned().zip(values.iter().map(name)).collect(), range, zone }
+}
+
+fn notes(fold: &Fold<'_>, slots: &Slots, book: Option<&PriceBook>, query: &ReportQuery) -> Vec<String> {
+    let mut notes = Vec::new();
+    let has = |measure| query.report.measures().contains(&measure);
+    if has(Measure::Cost) {
+        match book {
+            None => notes.push("no price book: hours without money".to_owned()),
+            Some(_) if slots.is_partial() => notes.push(
+                "partial: the range cuts a billing month; amounts are parts of the whole month's rounded charges, with six decimals"
+                    .to_owned(),
+            ),
+            Some(_) if fold.pieces.cut => notes.push(
+                "rounded charges are spread over these rows with six decimals; they add up to the same total as any other grouping"
+                    .to_owned(),
+            ),
+            Some(_) => {}
+        }
+    }
+    if has(Measure::StandardCardHours) {
+        notes.extend(describe_holes(&fold.leaves.holes));
+    }
+    if has(Measure::CapacityCardHours) && !fold.without_capacity.is_empty() {
+        let clusters: Vec<&str> =
+            fold.without_capacity.iter().map(|name| if name.is_empty() { "(unnamed)" } else { name }).collect();
+        notes
+            .push(format!("capacity is not known of clusters {}: cardhour import nodes tells it", clusters.join(", ")));
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests;

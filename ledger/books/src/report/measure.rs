@@ -1,0 +1,190 @@
+//! The columns of the reports: their names, their order, and how each value is made of a row's sums (design §8).
+
+use super::ReportKind;
+use super::sums::{Asked, Sums};
+use crate::table::{Column, Kind, Value};
+use cardhour_domain::{CardTime, Currency, Money};
+use rust_decimal::Decimal;
+
+/// One column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Measure {
+    Line,
+    Jobs,
+    Attempts,
+    CardHours,
+    BilledCardHours,
+    StandardCardHours,
+    EffectiveCardHours,
+    UnderusedCardHours,
+    IdleCardHours,
+    LostCardHours,
+    UnseenCardHours,
+    FailedCardHours,
+    AskedCardHours,
+    CapacityCardHours,
+    OverCapacityCardHours,
+    FreeCardHours,
+    ReservedCardHours,
+    DownCardHours,
+    UnaccountedCardHours,
+    Coverage,
+    PoolCoverage,
+    UseCoverage,
+    Efficiency,
+    UseBasis,
+    EnergyKwh,
+    ListCost,
+    Cost,
+    Currency,
+}
+
+use Measure::*;
+
+impl ReportKind {
+    /// Its columns after the `--by` names, in the order of design §8.
+    pub(crate) const fn measures(self) -> &'static [Measure] {
+        match self {
+            Self::Usage => &[
+                Jobs,
+                Attempts,
+                CardHours,
+                BilledCardHours,
+                StandardCardHours,
+                EffectiveCardHours,
+                UnderusedCardHours,
+                IdleCardHours,
+                LostCardHours,
+                UnseenCardHours,
+                FailedCardHours,
+                AskedCardHours,
+                Coverage,
+                UseCoverage,
+                Efficiency,
+                UseBasis,
+                EnergyKwh,
+            ],
+            Self::Bill => &[
+                Line,
+                Jobs,
+                Attempts,
+                CardHours,
+                BilledCardHours,
+                StandardCardHours,
+                Coverage,
+                UseCoverage,
+                ListCost,
+                Cost,
+                Currency,
+            ],
+            Self::Capacity => &[
+                CardHours,
+                CapacityCardHours,
+                OverCapacityCardHours,
+                FreeCardHours,
+                ReservedCardHours,
+                DownCardHours,
+                UnaccountedCardHours,
+                PoolCoverage,
+            ],
+            Self::Coverage => &[CardHours, UnaccountedCardHours, Coverage, UseCoverage],
+            Self::Owners => &[Jobs, Attempts, CardHours],
+        }
+    }
+}
+
+impl Measure {
+    pub fn column(self) -> Column {
+        let (name, kind) = match self {
+            Line => ("line", Kind::Text),
+            Jobs => ("jobs", Kind::Count),
+            Attempts => ("attempts", Kind::Count),
+            CardHours => ("card_hours", Kind::Hours),
+            BilledCardHours => ("billed_card_hours", Kind::Hours),
+            StandardCardHours => ("standard_card_hours", Kind::Hours),
+            EffectiveCardHours => ("effective_card_hours", Kind::Hours),
+            UnderusedCardHours => ("underused_card_hours", Kind::Hours),
+            IdleCardHours => ("idle_card_hours", Kind::Hours),
+            LostCardHours => ("lost_card_hours", Kind::Hours),
+            UnseenCardHours => ("unseen_card_hours", Kind::Hours),
+            FailedCardHours => ("failed_card_hours", Kind::Hours),
+            AskedCardHours => ("asked_card_hours", Kind::Hours),
+            CapacityCardHours => ("capacity_card_hours", Kind::Hours),
+            OverCapacityCardHours => ("over_capacity_card_hours", Kind::Hours),
+            FreeCardHours => ("free_card_hours", Kind::Hours),
+            ReservedCardHours => ("reserved_card_hours", Kind::Hours),
+            DownCardHours => ("down_card_hours", Kind::Hours),
+            UnaccountedCardHours => ("unaccounted_card_hours", Kind::Hours),
+            Coverage | PoolCoverage => ("coverage", Kind::Ratio),
+            UseCoverage => ("use_coverage", Kind::Ratio),
+            Efficiency => ("efficiency", Kind::Ratio),
+            UseBasis => ("use_basis", Kind::Text),
+            EnergyKwh => ("energy_kwh", Kind::Hours),
+            ListCost => ("list_cost", Kind::Money),
+            Cost => ("cost", Kind::Money),
+            Currency => ("currency", Kind::Text),
+        };
+        Column { name: name.to_owned(), kind }
+    }
+
+    /// Its value in a row. `line` is the row's id.
+    pub fn value(self, sums: &Sums, coin: Option<Coin>, line: impl FnOnce() -> Value) -> Value {
+        let hours = |time: CardTime| Value::Decimal(time.card_hours());
+        let decimal = |value: Option<Decimal>| value.map_or(Value::Absent, Value::Decimal);
+        let amount = |micros: Option<i128>| micros.zip(coin).map_or(Value::Absent, |(micros, coin)| coin.value(micros));
+        match self {
+            Line => line(),
+            Jobs => Value::Count(sums.jobs),
+            Attempts => Value::Count(sums.attempts),
+            CardHours => hours(sums.held),
+            BilledCardHours => hours(sums.billed),
+            StandardCardHours => decimal(sums.money.map(|money| money.standard_card_hours())),
+            // What telemetry tells. Usage comes from records alone, which say nothing of it: absent, not zero (LED-3).
+            EffectiveCardHours | UnderusedCardHours | IdleCardHours | LostCardHours => Value::Absent,
+            Efficiency | UseBasis | EnergyKwh => Value::Absent,
+            UnseenCardHours => hours(sums.unseen),
+            FailedCardHours => hours(sums.failed),
+            AskedCardHours => match sums.asked {
+                Asked::Known(asked) => hours(asked),
+                Asked::Unknown => Value::Absent,
+            },
+            CapacityCardHours => sums.capacity.map_or(Value::Absent, hours),
+            OverCapacityCardHours => sums.capacity.map_or(Value::Absent, |_| hours(sums.over_capacity)),
+            FreeCardHours => hours(sums.free),
+            ReservedCardHours => hours(sums.reserved),
+            DownCardHours => hours(sums.down),
+            UnaccountedCardHours => hours(sums.unaccounted),
+            Coverage => decimal(sums.coverage()),
+            PoolCoverage => decimal(sums.pool_coverage()),
+            UseCoverage => decimal(sums.use_coverage()),
+            ListCost => amount(sums.money.map(|money| money.list_cost)),
+            Cost => amount(sums.money.map(|money| money.cost)),
+            Currency => match (sums.money, coin) {
+                (Some(_), Some(coin)) => Value::Text(coin.currency.code().into()),
+                _ => Value::Absent,
+            },
+        }
+    }
+}
+
+/// How amounts of a report are shown: all of its rows alike.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Coin {
+    pub currency: Currency,
+    /// Whether some leaf is cut, so that amounts are no whole minor units: six decimals.
+    pub cut: bool,
+}
+
+impl Coin {
+    fn value(self, micros: i128) -> Value {
+        let digits = u32::from(self.currency.minor_digits());
+        if self.cut {
+            return Value::Decimal(Decimal::from_i128_with_scale(micros, 6));
+        }
+        assert!(
+            Money::from_micros(micros, self.currency).is_minor(),
+            "LED-6: a sum of whole leaves is whole minor units"
+        );
+        Value::Decimal(Decimal::from_i128_with_scale(micros / 10i128.pow(6 - digits), digits))
+    }
+}

@@ -1,0 +1,105 @@
+//! Spreads the rounded leaves of the bill over the rows of a report (LED-6).
+
+use super::sums::{RowMoney, standard};
+use crate::bill::{Leaves, NO_LEAF};
+use crate::prices::PriceBook;
+use cardhour_domain::{CardTime, spread};
+use num_bigint::BigInt;
+use rustc_hash::FxHashMap;
+
+/// What of one leaf falls into one row.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Piece {
+    pub leaf: u32,
+    /// Place of the row in the order of values.
+    pub row: u32,
+    pub card_time: CardTime,
+    pub billed_time: CardTime,
+    /// Its part of the leaf's rounded amounts. Unit: millionths of the currency; none where the leaf has no price.
+    pub list_cost: Option<i128>,
+    pub cost: Option<i128>,
+}
+
+/// All pieces of all leaves.
+pub(crate) struct Pieces {
+    /// By leaf, then by row.
+    pub all: Vec<Piece>,
+    /// Whether some leaf with a price is in more than one row, so that amounts have six decimals.
+    pub cut: bool,
+}
+
+impl Pieces {
+    /// `row_of_cell`: the row's place of each cell.
+    ///
+    /// A leaf in one row is there whole. One in several is spread by its unrounded cost, which inside of one leaf is its
+    /// billed time, by largest remainder; of equal remainders the one whose row comes first takes it, and rows are in the order of their values.
+    pub fn of(leaves: &Leaves<'_>, input: &[crate::cell::Cell], row_of_cell: &[u32]) -> Self {
+        let mut sums: FxHashMap<(u32, u32), (CardTime, CardTime)> = FxHashMap::default();
+        for (i, cell) in input.iter().enumerate() {
+            let leaf = leaves.of_cell(i);
+            if leaf != NO_LEAF {
+                let (card_time, billed_time) = sums.entry((leaf, row_of_cell[i])).or_default();
+                *card_time += cell.card_time;
+                *billed_time += cell.billed_time;
+            }
+        }
+        let mut all: Vec<Piece> = sums
+            .into_iter()
+            .map(|((leaf, row), (card_time, billed_time))| Piece {
+                leaf,
+                row,
+                card_time,
+                billed_time,
+                list_cost: None,
+                cost: None,
+            })
+            .collect();
+        all.sort_unstable_by_key(|piece| (piece.leaf, piece.row));
+        let mut cut = false;
+        for pieces in all.chunk_by_mut(|a, b| a.leaf == b.leaf) {
+            let leaf = &leaves.all()[pieces[0].leaf as usize];
+            let (Some(list_cost), Some(cost)) = (leaf.list_cost, leaf.cost) else { continue };
+            if let [whole] = pieces {
+                (whole.list_cost, whole.cost) = (Some(list_cost.micros()), Some(cost.micros()));
+                continue;
+            }
+            cut = true;
+            let weights: Vec<BigInt> = pieces.iter().map(|piece| piece.billed_time.part_ms().into()).collect();
+            let (list_costs, costs) = (spread(list_cost.micros(), &weights), spread(cost.micros(), &weights));
+            for (piece, (list_cost, cost)) in pieces.iter_mut().zip(list_costs.into_iter().zip(costs)) {
+                (piece.list_cost, piece.cost) = (Some(list_cost), Some(cost));
+            }
+        }
+        let pieces = Self { all, cut };
+        pieces.assert_entries_add_up(leaves);
+        pieces
+    }
+
+    /// The money of each row, by place; none where nothing in it has a price.
+    pub fn by_row(&self, leaves: &Leaves<'_>, book: &PriceBook, rows: usize) -> Vec<Option<RowMoney>> {
+        let mut money = vec![None; rows];
+        for piece in &self.all {
+            let price = leaves.all()[piece.leaf as usize].price;
+            if let (Some(price), Some(list_cost), Some(cost)) = (price, piece.list_cost, piece.cost) {
+                let standard = standard(piece.billed_time, book.prices()[price].coefficient);
+                let row: &mut Option<RowMoney> = &mut money[piece.row as usize];
+                row.get_or_insert_default().add(RowMoney { list_cost, cost, standard });
+            }
+        }
+        money
+    }
+
+    fn assert_entries_add_up(&self, leaves: &Leaves<'_>) {
+        let of_pieces = |amount: fn(&Piece) -> Option<i128>| self.all.iter().filter_map(amount).sum::<i128>();
+        let cost: i128 = leaves.all().iter().filter_map(|leaf| leaf.cost).map(|cost| cost.micros()).sum();
+        let list_cost: i128 = leaves.all().iter().filter_map(|leaf| leaf.list_cost).map(|cost| cost.micros()).sum();
+        assert_eq!(of_pieces(|piece| piece.cost), cost, "LED-6: pieces add up to the rounded leaves");
+        assert_eq!(of_pieces(|piece| piece.list_cost), list_cost, "LED-6: pieces add up to the rounded leaves");
+        let time: CardTime = leaves.all().iter().map(|leaf| leaf.card_time).sum();
+        assert_eq!(
+            self.all.iter().map(|piece| piece.card_time).sum::<CardTime>(),
+            time,
+            "LED-7: pieces hold what the leaves hold"
+        );
+    }
+}

@@ -1,0 +1,3 @@
+//! The core as a whole: from the bytes of exports to what was held.
+
+mod simulation;

@@ -1,0 +1,384 @@
+//! The books of one moment, and what reports are made of.
+//!
+//! Usage is folded file by file on all cores: rows of one holding lie together, so that a run of them becomes a few cells before anything is
+//! looked up. Start at [`Reading::input`].
+
+use crate::columns::{Interned, Rows, opt_instant, opt_text};
+use crate::facts::Facts;
+use crate::store::{FileView, Snapshot};
+use crate::tables::jobs::{JOBS, share};
+use crate::tables::usage::USAGE;
+use crate::tables::{jobs, reservations};
+use crate::{Error, Ledger};
+use arrow::array::{Array, Int32Array};
+use arrow::record_batch::RecordBatch;
+use cardhour_books::attempt::{AttemptKey, Name};
+use cardhour_books::cell::Cell;
+use cardhour_books::cluster::{Cluster, Frame, Grouping, Groups};
+use cardhour_books::report::{CapacityCell, ReportAttempt, ReportInput};
+use cardhour_books::slots::Slots;
+use cardhour_domain::{CardShare, CardState, CardTime, Interval, JobState, Timestamp};
+use rust_decimal::Decimal;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex};
+
+/// The books of one moment: usage that was made from exactly the facts beside it.
+pub struct Reading {
+    pub(crate) facts: Facts,
+    pub(crate) usage: Snapshot,
+}
+
+/// Columns of `jobs` that reports read.
+const ATTEMPT_COLUMNS: &[&str] = &[
+    "attempt_key",
+    "cluster",
+    "org",
+    "project",
+    "user",
+    "queue",
+    "class",
+    "labels",
+    "state",
+    "submitted_at",
+    "started_at",
+    "ended_at",
+    "as_of",
+    "cards_requested",
+    "share_parts",
+];
+
+/// Columns of `usage` that reports read; all but three are text that repeats.
+const USAGE_TEXTS: &[&str] =
+    &["attempt_key", "state", "cluster", "pool", "node", "model", "mig_profile", "reservation"];
+
+impl Ledger {
+    /// The newest books, after finishing what a killed import left undone.
+    pub async fn read(&self) -> Result<Reading, Error> {
+        let (facts, usage) = self.consistent().await?;
+        Ok(Reading { facts, usage })
+    }
+}
+
+impl Reading {
+    /// The time of all there is: from the first submit or bucket to the last. None of an empty ledger.
+    pub fn extent(&self) -> Option<Interval> {
+        let jobs = &self.facts.of(&JOBS).files;
+        let edges = |name, files: &[FileView]| files.iter().filter_map(|f| f.bounds(name)).collect::<Vec<_>>();
+        let mut all = edges("bucket_start", &self.usage.files);
+        all.extend(edges("submitted_at", jobs));
+        let start = all.iter().map(|(least, _)| *least).min()?;
+        let end = all.iter().map(|(_, most)| *most).max()?;
+        Interval::new(start, end.checked_add_ms(1)?)
+    }
+
+    /// Attempts, folded usage and capacity of the time that `slots` covers.
+    pub async fn input(&self, slots: &Slots) -> Result<ReportInput, Error> {
+        let covers = slots.covers();
+        let names = Arc::new(Mutex::new(Interned::default()));
+        let attempts = self.attempts(covers, names.clone()).await?;
+        let index: HashMap<AttemptKey, u32> =
+            attempts.iter().zip(0u32..).map(|(attempt, i)| (attempt.key.clone(), i)).collect();
+        let cells = self.cells(slots, index, names.clone()).await?;
+        let mut reservations = Vec::new();
+        let mut own_names = Interned::default();
+        for (_, batches) in self.facts.of(&reservations::RESERVATIONS).read(|_| true, None, &[]).await? {
+            for batch in &batches {
+                reservations.extend(reservations::rows(batch, &mut own_names)?);
+            }
+        }
+        let capacity = self.capacity(slots).await?;
+        Ok(ReportInput { attempts, cells, capacity, reservations })
+    }
+
+    async fn attempts(&self, covers: Interval, names: Arc<Mutex<Interned>>) -> Result<Vec<ReportAttempt>, Error> {
+        let snapshot = self.facts.of(&JOBS);
+        let files = snapshot
+            .files
+            .iter()
+            .filter(|file| {
+                file.may_overlap("started_at", "as_of", covers.start(), covers.end())
+                    || file.may_overlap("submitted_at", "submitted_at", covers.start(), covers.end())
+            })
+            .cloned()
+            .collect();
+        let parts =
+            snapshot.read_with(files, Some(ATTEMPT_COLUMNS), &[], move |batches| attempts_of(&batches, &names)).await?;
+        let mut attempts: Vec<ReportAttempt> = parts.into_iter().flat_map(|(_, attempts)| attempts).collect();
+        attempts.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+        Ok(attempts)
+    }
+
+    async fn cells(
+        &self,
+        slots: &Slots,
+        index: HashMap<AttemptKey, u32>,
+        names: Arc<Mutex<Interned>>,
+    ) -> Result<Vec<Cell>, Error> {
+        let covers = slots.covers();
+        let days = covers.utc_days();
+        let files: Vec<FileView> =
+            self.usage.files.iter().filter(|file| file.day.is_none_or(|day| days.contains(&day))).cloned().collect();
+        let mut columns = USAGE_TEXTS.to_vec();
+        columns.extend(["bucket_start", "share_parts", "card_time", "billed_time", "unseen"]);
+        let slots = Arc::new(slots.clone());
+        let index = Arc::new(index);
+        let fold = move |batches: Vec<RecordBatch>| {
+            let mut fold =
+                CellFold { slots: &slots, index: &index, names: &names, cells: Vec::new(), run: Run::default() };
+            for batch in &batches {
+                fold.batch(batch)?;
+            }
+            fold.end_run();
+            Ok(fold.cells)
+        };
+        let parts = self.usage.read_with(files, Some(&columns), USAGE_TEXTS, fold).await?;
+        Ok(parts.into_iter().flat_map(|(_, cells)| cells).collect())
+    }
+
+    /// How each cluster with nodes was accounted, as usage remembers it.
+    pub(crate) async fn frame(&self, cluster: &str) -> Result<Option<Frame>, Error> {
+        let mark = |part: &str| self.usage.mark_owned(format!("frame/{cluster}/{part}"));
+        let grouping = match mark("grouping").await? {
+            Some(1) => Grouping::Node,
+            Some(2) => Grouping::Model,
+            Some(3) => Grouping::Cluster,
+            _ => return Ok(None),
+        };
+        let serves_from = mark("serves_from").await?.map(Timestamp::from_unix_ms);
+        let horizon = mark("horizon").await?.map(Timestamp::from_unix_ms);
+        Ok(Some(Frame { grouping, serves_from, horizon }))
+    }
+
+    async fn capacity(&self, slots: &Slots) -> Result<Vec<CapacityCell>, Error> {
+        let mut out = Vec::new();
+        for (name, cluster) in self.facts.clusters().await? {
+            if let Some(frame) = self.frame(&name).await? {
+                out.extend(capacity_of(&name, &cluster, &frame, slots));
+            }
+        }
+        Ok(out)
+    }
+}
+
+/// Capacity of one cluster by group and slot. Nodes that serve from when to when is mostly the same: its slots are counted once.
+fn capacity_of(name: &Name, cluster: &Cluster, frame: &Frame, slots: &Slots) -> Vec<CapacityCell> {
+    let groups = Groups::new(&cluster.nodes, frame.grouping);
+    let mut lengths: HashMap<Interval, BTreeMap<u32, i64>> = HashMap::new();
+    let mut sums: BTreeMap<(usize, u32), CardTime> = BTreeMap::new();
+    for node in &cluster.nodes {
+        let service = frame.service(node).and_then(|service| service.overlap(slots.covers()));
+        let (Some(group), Some(service)) = (groups.of_node(&node.node), service) else { continue };
+        let by_slot = lengths.entry(service).or_insert_with(|| {
+            let mut by_slot = BTreeMap::new();
+            for (bucket, piece) in service.buckets() {
+                if let Some(slot) = slots.slot_of(bucket) {
+                    *by_slot.entry(slot).or_default() += piece.length_ms();
+                }
+            }
+            by_slot
+        });
+        for (slot, ms) in by_slot {
+            let time = CardTime::from_part_ms(i128::from(node.cards.parts()) * i128::from(*ms));
+            *sums.entry((group, *slot)).or_default() += time;
+        }
+    }
+    sums.into_iter()
+        .map(|((group, slot), card_time)| {
+            let group = &groups.all[group];
+            CapacityCell {
+                cluster: name.clone(),
+                pool: group.pool.clone(),
+                node: group.node.clone(),
+                model: group.model.clone(),
+                slot,
+                card_time,
+            }
+        })
+        .collect()
+}
+
+fn attempts_of(batches: &[RecordBatch], names: &Mutex<Interned>) -> Result<Vec<ReportAttempt>, Error> {
+    let mut names = Cached { shared: names, own: HashMap::new() };
+    let mut out = Vec::new();
+    for batch in batches {
+        let rows = Rows::new(JOBS.name, batch);
+        let text = |name| rows.text(name);
+        let (keys, clusters, states, labels) =
+            (text("attempt_key")?, text("cluster")?, text("state")?, text("labels")?);
+        let owners = [text("org")?, text("project")?, text("user")?, text("queue")?, text("class")?];
+        let (submits, starts) = (rows.instants("submitted_at")?, rows.instants("started_at")?);
+        let (ends, as_of) = (rows.instants("ended_at")?, rows.instants("as_of")?);
+        let (requested, parts) = (rows.decimals("cards_requested")?, rows.long("share_parts")?);
+        for row in 0..batch.num_rows() {
+            let state = JobState::from_name(states.value(row))
+                .ok_or_else(|| Error::damaged(JOBS.name, format!("state {:?}", states.value(row))))?;
+            let [org, project, user, queue, class] =
+                owners.map(|column| opt_text(column, row).map(|text| names.get(text)));
+            let end = opt_instant(ends, row).or(opt_instant(as_of, row));
+            let cards_requested = if requested.is_valid(row) {
+                let cards = Decimal::from_i128_with_scale(requested.value(row), 6);
+                Some(CardShare::from_decimal(cards).map_err(|e| Error::damaged(JOBS.name, e.to_string()))?)
+            } else {
+                None
+            };
+            out.push(ReportAttempt {
+                key: AttemptKey::from_stored(keys.value(row)),
+                cluster: names.get(clusters.value(row)),
+                org,
+                project,
+                user,
+                queue,
+                class,
+                labels: jobs::labels(JOBS.name, opt_text(labels, row))?,
+                state,
+                cards_requested,
+                cards: share(JOBS.name, parts.value(row))?,
+                submitted_at: opt_instant(submits, row),
+                held: opt_instant(starts, row).zip(end).and_then(|(start, end)| Interval::new(start, end)),
+            });
+        }
+    }
+    Ok(out)
+}
+
+/// Names known to all threads, looked up in a map of one's own first.
+struct Cached<'a> {
+    shared: &'a Mutex<Interned>,
+    own: HashMap<String, Name>,
+}
+
+impl Cached<'_> {
+    fn get(&mut self, text: &str) -> Name {
+        if let Some(name) = self.own.get(text) {
+            return name.clone();
+        }
+        let name = self.shared.lock().expect("no one panics holding it").get(text);
+        self.own.insert(text.to_owned(), name.clone());
+        name
+    }
+}
+
+/// What the rows of one run share: indexes into the batch's texts, and the share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    attempt: Option<i32>,
+    cluster: Option<i32>,
+    pool: Option<i32>,
+    node: Option<i32>,
+    model: Option<i32>,
+    mig_profile: Option<i32>,
+    share_parts: i64,
+}
+
+#[derive(Default)]
+struct Run {
+    place: Option<Place>,
+    cells: Vec<((Option<i32>, Option<i32>), Cell)>,
+}
+
+struct CellFold<'a> {
+    slots: &'a Slots,
+    index: &'a HashMap<AttemptKey, u32>,
+    names: &'a Mutex<Interned>,
+    cells: Vec<Cell>,
+    run: Run,
+}
+
+impl CellFold<'_> {
+    fn batch(&mut self, batch: &RecordBatch) -> Result<(), Error> {
+        // Indexes of one batch mean nothing in the next.
+        self.end_run();
+        let rows = Rows::new(USAGE.name, batch);
+        let mut keys: Vec<&Int32Array> = Vec::with_capacity(USAGE_TEXTS.len());
+        let mut texts: Vec<Vec<Name>> = Vec::with_capacity(USAGE_TEXTS.len());
+        let mut attempts: Vec<Option<u32>> = Vec::new();
+        let mut states: Vec<Option<CardState>> = Vec::new();
+        for (i, name) in USAGE_TEXTS.iter().enumerate() {
+            let (indexes, values) = rows.indexed(name)?;
+            keys.push(indexes);
+            match i {
+                0 => {
+                    attempts = values.iter().map(|v| self.index.get(&AttemptKey::from_stored(v?)).copied()).collect();
+                    texts.push(Vec::new());
+                }
+                1 => {
+                    states = values.iter().map(|v| v.and_then(CardState::from_name)).collect();
+                    texts.push(Vec::new());
+                }
+                _ => {
+                    let mut names = self.names.lock().expect("no one panics holding it");
+                    texts.push(values.iter().map(|v| names.get(v.unwrap_or_default())).collect());
+                }
+            }
+        }
+        let buckets = rows.instants("bucket_start")?;
+        let shares = rows.long("share_parts")?;
+        let (times, billed, unseen) =
+            (rows.decimals("card_time")?, rows.decimals("billed_time")?, rows.decimals("unseen")?);
+        let key = |column: usize, row: usize| keys[column].is_valid(row).then(|| keys[column].value(row));
+        let text = |column: usize, index: Option<i32>| index.map(|index| texts[column][index as usize].clone());
+        let time = |column: &arrow::array::Decimal128Array, row: usize| {
+            CardTime::from_part_ms(if column.is_valid(row) { column.value(row) } else { 0 })
+        };
+        for row in 0..batch.num_rows() {
+            let Some(slot) = self.slots.slot_of(Timestamp::from_unix_us(buckets.value(row))) else { continue };
+            let place = Place {
+                attempt: key(0, row),
+                cluster: key(2, row),
+                pool: key(3, row),
+                node: key(4, row),
+                model: key(5, row),
+                mig_profile: key(6, row),
+                share_parts: if shares.is_valid(row) { shares.value(row) } else { 0 },
+            };
+            if self.run.place != Some(place) {
+                self.end_run();
+                self.run.place = Some(place);
+            }
+            let what = (key(1, row), key(7, row));
+            let found = self.run.cells.iter_mut().find(|(w, cell)| *w == what && cell.slot == slot);
+            let cell = match found {
+                Some((_, cell)) => cell,
+                None => {
+                    let state = what.0.and_then(|state| states[state as usize]);
+                    let state = state.ok_or_else(|| Error::damaged(USAGE.name, "a row of no state that there is"))?;
+                    let attempt = match place.attempt {
+                        None => None,
+                        Some(index) => Some(attempts[index as usize].ok_or_else(|| {
+                            let (_, keys) = rows.indexed("attempt_key").expect("read above");
+                            Error::damaged(USAGE.name, format!("attempt {} is not in jobs", keys.value(index as usize)))
+                        })?),
+                    };
+                    let part = 0 < place.share_parts && place.share_parts < CardShare::PARTS_PER_CARD;
+                    let cell = Cell {
+                        attempt,
+                        state,
+                        cluster: text(2, place.cluster).unwrap_or_else(|| "".into()),
+                        pool: text(3, place.pool),
+                        node: text(4, place.node),
+                        model: text(5, place.model),
+                        mig_profile: text(6, place.mig_profile),
+                        share: part.then(|| CardShare::from_parts(place.share_parts)),
+                        reservation: text(7, what.1),
+                        slot,
+                        card_time: CardTime::ZERO,
+                        billed_time: CardTime::ZERO,
+                        unseen: CardTime::ZERO,
+                        unproven: CardTime::ZERO,
+                    };
+                    self.run.cells.push((what, cell));
+                    &mut self.run.cells.last_mut().expect("just pushed").1
+                }
+            };
+            cell.card_time += time(times, row);
+            cell.billed_time += time(billed, row);
+            cell.unseen += time(unseen, row);
+        }
+        Ok(())
+    }
+
+    fn end_run(&mut self) {
+        self.run.place = None;
+        self.cells.extend(self.run.cells.drain(..).map(|(_, cell)| cell));
+    }
+}

@@ -1,0 +1,16 @@
+//! The real binary from outside: what a site types, and what must come out.
+//!
+//! Expected figures come from the publishers of the traces (independent computations of them), from calculations written beside a test, or
+//! from sweeps over the raw file that share no code with the product. Tests that need the public traces or Python say so where they are
+//! missing, and fail under `CARDHOUR_REQUIRE_ALL=1`; `tests/README.md` has the list.
+
+mod demo;
+mod kill;
+mod over_capacity;
+mod prices;
+mod readers;
+mod same_books;
+mod shredder;
+mod site;
+mod traces;
+mod zones;
