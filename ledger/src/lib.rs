@@ -27,6 +27,7 @@ mod store;
 mod tables;
 mod touched;
 
+pub use deltalake::DeltaTable;
 pub use error::{Error, Remedy};
 pub use ledger::{Booked, Ledger};
 pub use meta::Meta;

@@ -123,7 +123,8 @@ impl Reading {
         let slots = Arc::new(slots.clone());
         let index = Arc::new(index);
         let fold = move |batches: Vec<RecordBatch>| {
-            let mut fold = CellFold { slots: &slots, index: &index, names: &names, cells: Vec::new(), run: Run::default() };
+            let mut fold =
+                CellFold { slots: &slots, index: &index, names: &names, cells: Vec::new(), run: Run::default() };
             for batch in &batches {
                 fold.batch(batch)?;
             }

@@ -241,13 +241,7 @@ impl Snapshot {
             .map(|file| {
                 let partition = file.partition_values_map();
                 let day = partition.get("day").and_then(|day| day.as_deref()).and_then(day_of_text);
-                FileView {
-                    path: file.path().into_owned(),
-                    size: file.size(),
-                    day,
-                    stats: file.stats(),
-                    partition,
-                }
+                FileView { path: file.path().into_owned(), size: file.size(), day, stats: file.stats(), partition }
             })
             .collect();
         Ok(Self { table, delta, files })

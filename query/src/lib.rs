@@ -1,1 +1,30 @@
-//! Reports, pages and SQL over the books.
+//! Answers from the books: to people, to programs, to dashboards.
+//!
+//! ```text
+//! command line ─┐                      ┌─ render  table csv json parquet html md
+//!               ├─ request ─► books ─►─┤
+//! HTTP ─────────┘            (ledger)  └─ serve   pages, api, metrics
+//! ```
+//!
+//! What this crate does not do: it never writes a table; `cardhour-ledger` alone does. It works out no figure: reports come
+//! as tables of `cardhour_books`, and are only written down here.
+//!
+//! Start reading at [`request::ReportRequest`] and [`render::report`]. Units: card-hours are shown, card-time is never seen
+//! here; money comes as decimals of its currency.
+
+pub mod answer;
+pub mod books;
+mod charges;
+pub mod cli;
+pub mod config;
+pub mod doctor;
+pub mod error;
+pub mod import;
+pub mod init;
+pub mod render;
+pub mod request;
+pub mod run;
+pub mod serve;
+mod sql;
+pub mod terminal;
+mod traced;

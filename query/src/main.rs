@@ -1,3 +1,30 @@
 //! The command `cardhour`.
 
-fn main() {}
+use anyhow::Context;
+use cardhour_query::cli::{Cli, Command};
+use cardhour_query::error::chain;
+use cardhour_query::run::{error_code, run};
+use cardhour_query::terminal::{log_to_stderr, tell};
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> anyhow::Result<ExitCode> {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Whoever asked for help and left is none of our worries.
+            let _ = error.print();
+            return Ok(ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2)));
+        }
+    };
+    let usual = if matches!(cli.command, Command::Serve(_)) { "warn,cardhour_query=info" } else { "warn" };
+    log_to_stderr(cli.global.verbose, usual);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
+    Ok(match runtime.block_on(run(cli)) {
+        Ok(exit) => ExitCode::from(exit.code()),
+        Err(error) => {
+            tell(&format!("cardhour: {}", chain(&error)));
+            ExitCode::from(error_code(&error))
+        }
+    })
+}

@@ -1,0 +1,236 @@
+//! The one place where reports and traces meet the ledger.
+//!
+//! Gathers what a question needs (the price book, the slots of its time, the folded usage), calls the pure core once, and hands
+//! back tables. Start at [`Books::report`].
+
+use crate::answer::{Rows, Trace};
+use crate::config::SqlLimits;
+use crate::error::Error;
+use crate::request::ReportRequest;
+use crate::{charges, sql, traced};
+use cardhour_books::bill::{Charge, charges as charges_of};
+use cardhour_books::line::Line;
+use cardhour_books::prices::PriceBook;
+use cardhour_books::report::{ReportInput, ReportQuery, report};
+use cardhour_books::table::Table;
+use cardhour_books::trace::trace;
+use cardhour_domain::{BUCKET_MS, Interval, Timestamp, Zone};
+use cardhour_ledger::{Ledger, Reading};
+use std::path::{Path, PathBuf};
+
+/// The books of one ledger. Cheap to clone; each question looks at the newest books.
+#[derive(Clone, Debug)]
+pub struct Books {
+    ledger: Ledger,
+    limits: SqlLimits,
+}
+
+/// A report, and whether it could price all of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reported {
+    /// The report.
+    pub table: Table,
+    /// Held time in it has no price: the answer of a bill is no.
+    pub has_holes: bool,
+}
+
+/// The price book's name in the ledger's folder.
+pub const PRICES_FILE: &str = "prices.toml";
+
+/// What every report and page of a demo says.
+pub const SIMULATED: &str = "simulated: this pool and its jobs come from a generator, not from a site";
+
+impl Books {
+    /// Of the ledger at a place. Errors: there is none, or a newer cardhour wrote it.
+    pub async fn open(place: &str, limits: SqlLimits) -> Result<Self, Error> {
+        Ok(Self { ledger: Ledger::open(place).await?, limits })
+    }
+
+    /// Of the ledger at a place, which is made where there is none: with `zone`, else the zone of a price book that lies there,
+    /// else UTC. Errors: it is there with another zone than `zone`.
+    pub async fn open_or_make(
+        place: &str,
+        zone: Option<Zone>,
+        simulated: bool,
+        limits: SqlLimits,
+    ) -> Result<Self, Error> {
+        match Ledger::open(place).await {
+            Ok(ledger) => match zone {
+                Some(asked) if asked != ledger.zone() => Err(cardhour_ledger::Error::ZoneFixed {
+                    ledger: ledger.zone().to_string(),
+                    asked: asked.to_string(),
+                }
+                .into()),
+                _ => Ok(Self { ledger, limits }),
+            },
+            Err(cardhour_ledger::Error::NoLedger { .. }) => {
+                let lying_there = read_prices(&Path::new(place).join(PRICES_FILE))?;
+                let zone = zone.or(lying_there.map(|book| book.zone()));
+                Ok(Self { ledger: Ledger::open_or_make(place, zone, simulated).await?, limits })
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The ledger itself, for what writes to it.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// The billing zone.
+    pub fn zone(&self) -> Zone {
+        self.ledger.zone()
+    }
+
+    /// Whether everything in it is simulated.
+    pub fn is_demo(&self) -> bool {
+        self.ledger.simulated()
+    }
+
+    /// The price book: that of `file`, else the ledger's; none where there is none, or where it says nothing. Errors: it is
+    /// faulty, or its zone isn't the ledger's.
+    pub fn prices(&self, file: Option<&Path>) -> Result<Option<PriceBook>, Error> {
+        let path = match (file, self.ledger.folder()) {
+            (Some(file), _) => {
+                // A file that was asked for has to be there.
+                std::fs::metadata(file).map_err(|source| Error::File {
+                    doing: "read",
+                    path: file.to_owned(),
+                    source,
+                })?;
+                file.to_owned()
+            }
+            (None, Some(folder)) => folder.join(PRICES_FILE),
+            (None, None) => return Ok(None),
+        };
+        let book = read_prices(&path)?;
+        match &book {
+            Some(book) if book.zone() != self.zone() => {
+                Err(Error::PriceZone { path, book: book.zone().to_string(), ledger: self.zone().to_string() })
+            }
+            _ => Ok(book),
+        }
+    }
+
+    /// One report. Errors: a span that can't be cut, a faulty price book, the ledger's own.
+    pub async fn report(&self, request: &ReportRequest) -> Result<Reported, Error> {
+        let book = self.prices(request.prices.as_deref())?;
+        let reading = self.ledger.read().await?;
+        let all = reading.extent();
+        let query = ReportQuery {
+            report: request.report,
+            by: request.by.clone(),
+            range: self.range(request, all)?,
+            zone: request.zone,
+        };
+        // Empty books have no time; any will do to make a report without rows.
+        let slots = query.slots(all.unwrap_or_else(first_bucket), book.as_ref(), self.zone())?;
+        let mut input = if all.is_some() { reading.input(&slots).await? } else { ReportInput::default() };
+        if let Some(user) = &request.user {
+            only_user(&mut input, user);
+        }
+        let made = tokio::task::spawn_blocking(move || report(&input, &slots, book.as_ref(), &query));
+        let mut made = made.await.expect("a report is made or its fault is a defect of ours");
+        if all.is_none() {
+            made.table.title = format!("{}, empty books", request.report);
+        }
+        if let Some(user) = &request.user {
+            made.table.title = format!("{} of {user}", made.table.title);
+        }
+        if self.is_demo() {
+            made.table.title = format!("{} (simulated)", made.table.title);
+            made.table.notes.insert(0, SIMULATED.to_owned());
+        }
+        Ok(Reported { has_holes: !made.holes.is_empty(), table: made.table })
+    }
+
+    /// Where a line of the bill comes from. Errors: it is no line, or nothing is under it.
+    pub async fn trace(&self, line: &str, prices: Option<&Path>) -> Result<Trace, Error> {
+        let line = Line::parse(line)?;
+        let book = self.prices(prices)?;
+        let reading = self.ledger.read().await?;
+        let Some(all) = reading.extent() else { return Err(Error::NoLine(line.to_string())) };
+        let slots = line.slots(all, book.as_ref(), self.zone())?;
+        let input = reading.input(&slots).await?;
+        let zone = line.zone.unwrap_or(self.zone());
+        let mut traced = traced::shown(&trace(&line, &input, &slots, book.as_ref())?, zone);
+        if self.is_demo() {
+            traced.facts.insert(0, ("note".to_owned(), SIMULATED.to_owned()));
+        }
+        Ok(traced)
+    }
+
+    /// The rows of one query, within the limits. Errors: it isn't one, writes, takes too long, or gives too much.
+    pub async fn sql(&self, query: &str) -> Result<Rows, Error> {
+        let tables = self.ledger.delta_tables().await?;
+        let charges =
+            if sql::mentions(query, charges::TABLE) { Some(charges::batch(&self.charges().await?)?) } else { None };
+        sql::run(tables, charges, query, self.limits).await
+    }
+
+    /// The leaves of the bill of all time.
+    async fn charges(&self) -> Result<Vec<Charge>, Error> {
+        let book = self.prices(None)?;
+        let reading: Reading = self.ledger.read().await?;
+        let Some(all) = reading.extent() else { return Ok(Vec::new()) };
+        let slots = Line::default().slots(all, book.as_ref(), self.zone())?;
+        let input = reading.input(&slots).await?;
+        Ok(charges_of(&input, &slots, book.as_ref()))
+    }
+
+    /// The time that was asked for; none for all there is. An open end is the end of the last month there is.
+    fn range(&self, request: &ReportRequest, all: Option<Interval>) -> Result<Option<Interval>, Error> {
+        let zone = request.zone.unwrap_or(self.zone());
+        let (from, to) = request.span.bounds(zone)?;
+        if (from, to) == (None, None) {
+            return Ok(None);
+        }
+        let all = all.unwrap_or_else(first_bucket);
+        let month = |at: Timestamp| zone.month(at).map(|month| month.interval(zone));
+        let last = Timestamp::from_unix_ms(all.end().unix_ms() - 1);
+        let from = from.or_else(|| Some(month(all.start())?.start())).unwrap_or(all.start());
+        let to = to.or_else(|| Some(month(last)?.end())).unwrap_or(all.end());
+        // From after all there is, or to before it: the stretch is still one, and empty.
+        Ok(Some(Interval::new(from, to).unwrap_or_else(|| {
+            let start = from.min(to).bucket_start();
+            Interval::new(start, Timestamp::from_unix_ms(start.unix_ms() + BUCKET_MS)).expect("a bucket is not empty")
+        })))
+    }
+}
+
+fn first_bucket() -> Interval {
+    Interval::new(Timestamp::from_unix_ms(0), Timestamp::from_unix_ms(BUCKET_MS)).expect("a bucket is not empty")
+}
+
+/// A price book from a file; none where there is no file, or one that says nothing. Errors: it can't be read, or is faulty.
+pub fn read_prices(path: &Path) -> Result<Option<PriceBook>, Error> {
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(Error::File { doing: "read", path: path.to_owned(), source }),
+    };
+    PriceBook::parse(&text).map_err(|faults| Error::Prices { path: PathBuf::from(path), faults })
+}
+
+/// Leaves of an input what one user had. Charges are of one user each, so that their money is the same as in the whole.
+fn only_user(input: &mut ReportInput, user: &str) {
+    let mut kept = Vec::new();
+    let places: Vec<Option<u32>> = input
+        .attempts
+        .drain(..)
+        .map(|attempt| {
+            (attempt.user.as_deref() == Some(user)).then(|| {
+                kept.push(attempt);
+                u32::try_from(kept.len() - 1).expect("attempts are numbered by 32 bits")
+            })
+        })
+        .collect();
+    input.attempts = kept;
+    input.cells.retain_mut(|cell| match cell.attempt.and_then(|attempt| places[attempt as usize]) {
+        Some(place) => {
+            cell.attempt = Some(place);
+            true
+        }
+        None => false,
+    });
+}

@@ -1,0 +1,179 @@
+//! What can be typed: every command, its options and an example of each.
+//!
+//! Times are dates, local times or RFC 3339 ([`crate::request::Moment`]); card-hours are cards held × hours.
+
+mod import;
+mod report;
+
+pub use import::{ImportCommand, JobsArgs, OutputKind, SiteArgs};
+pub use report::{MeArgs, Output, ReportArgs, SqlArgs, TraceArgs};
+
+use cardhour_domain::{Month, Zone};
+use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// The books of a shared GPU pool: who held which card, for how long, at what price.
+///
+/// Every card-second is accounted for once, every statement adds up to the cent, and each line can be traced to the records and
+/// the price it came from.
+#[derive(Debug, Parser)]
+#[command(
+    name = "cardhour",
+    version,
+    max_term_width = 110,
+    after_help = "Begin:\n  cardhour demo                                    see it on a simulated pool\n  \
+                  cardhour init --zone Asia/Shanghai               make a ledger, a config and a price book\n  \
+                  cardhour import jobs sacct.txt --format sacct    book a site's records\n  \
+                  cardhour report bill --month 2026-03             print the bill\n\n\
+                  Exit codes: 0 done · 1 the answer is no (verify, holes in the price book) · 2 usage · 3 failed · \
+                  4 done, but some rows went to quarantine"
+)]
+pub struct Cli {
+    /// Options of every command.
+    #[command(flatten)]
+    pub global: Global,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Options of every command.
+#[derive(Debug, Args)]
+pub struct Global {
+    /// Folder of the ledger [default: the config's, else $XDG_DATA_HOME/cardhour or ~/.local/share/cardhour, as root
+    /// /var/lib/cardhour]
+    #[arg(long, global = true, value_name = "DIR", env = "CARDHOUR_LEDGER", hide_env_values = true)]
+    pub ledger: Option<String>,
+    /// Config file [default: $XDG_CONFIG_HOME/cardhour/config.toml or ~/.config/cardhour/config.toml, else
+    /// /etc/cardhour/config.toml]
+    #[arg(long, global = true, value_name = "FILE", env = "CARDHOUR_CONFIG", hide_env_values = true)]
+    pub config: Option<PathBuf>,
+    /// Tell what is being done, on standard error; twice for more
+    #[arg(long, short, global = true, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Make a ledger, with a commented config and a commented price book
+    #[command(after_help = "Example:\n  cardhour init --zone Asia/Shanghai")]
+    Init(InitArgs),
+    /// See it work on a simulated pool: 64 cards, three organisations, two months
+    #[command(
+        after_help = "Examples:\n  cardhour demo                  make it, print the bill, serve the page until Ctrl-C\n  \
+                            cardhour demo --no-serve       make it and print the bill\n\n\
+                            Everything in it is simulated, and says so wherever it shows."
+    )]
+    Demo(DemoArgs),
+    /// Serve reports, SQL, metrics and a page on this machine
+    #[command(
+        after_help = "Examples:\n  cardhour serve\n  curl -H \"Authorization: Bearer $(cat ~/.local/share/cardhour/token)\" \\\n      \
+                            'http://127.0.0.1:7780/api/v1/report/bill?month=2026-03&format=csv'\n\n\
+                            Listens on a loopback address only. The token is made at first start (file `token` in the ledger, mode 0600)."
+    )]
+    Serve(ServeArgs),
+    /// Book what a site has on record: jobs, nodes, reservations, outages
+    #[command(subcommand)]
+    Import(ImportCommand),
+    /// Print a report: usage, bill, coverage, capacity, owners
+    #[command(after_help = "Examples:\n  cardhour report bill --month 2026-03 --by project,user\n  \
+                            cardhour report usage --by month,model --zone UTC --format csv\n  \
+                            cardhour report capacity --from 2026-03-01 --to 2026-03-08 --by day\n  \
+                            cardhour report bill --month 2026-03 --output-file march.html\n\n\
+                            Card-hours are cards held × hours, six decimals in csv, json and parquet. With holes in the price book the priced lines are \
+                            printed, the holes listed, and the exit code is 1.")]
+    Report(ReportArgs),
+    /// What you held yourself, by month and project
+    #[command(after_help = "Examples:\n  cardhour me\n  cardhour me --user ann --month 2026-03")]
+    Me(MeArgs),
+    /// Ask the tables in SQL, read-only
+    #[command(
+        after_help = "Examples:\n  cardhour sql \"select project, count(*) as attempts from jobs group by project\"\n  \
+                            cardhour sql -f waits.sql --format csv\n\n\
+                            Bounded in time, memory and rows by the section [sql] of the config."
+    )]
+    Sql(SqlArgs),
+    /// Show where a line of the bill comes from: charges, attempts, price
+    #[command(after_help = "Example:\n  cardhour trace 'month=2026-03,org=lab,project=vision'\n\n\
+                            A line is the column `line` of `cardhour report bill --format csv`.")]
+    Trace(TraceArgs),
+    /// Look whether all is well: store, zone, prices, map, capacity
+    #[command(after_help = "Examples:\n  cardhour doctor\n  cardhour doctor --map site.toml --file sacct-march.txt.gz")]
+    Doctor(DoctorArgs),
+    /// Print the config that is in force, with defaults
+    #[command(after_help = "Example:\n  cardhour config > ~/.config/cardhour/config.toml")]
+    Config,
+    /// Print completions for a shell
+    #[command(after_help = "Example:\n  cardhour completions bash > /etc/bash_completion.d/cardhour")]
+    Completions {
+        /// Which shell
+        shell: Shell,
+    },
+}
+
+/// Options of `init`.
+#[derive(Debug, Args)]
+pub struct InitArgs {
+    /// Billing zone, an IANA name; it cuts months and is fixed once made [default: the config's, else UTC]
+    #[arg(long, value_name = "ZONE", value_parser = parse_zone)]
+    pub zone: Option<Zone>,
+}
+
+/// Options of `demo`.
+#[derive(Debug, Args)]
+pub struct DemoArgs {
+    /// The same seed makes the same pool
+    #[arg(long, default_value_t = 7, value_name = "N")]
+    pub seed: u64,
+    /// Last of its two months [default: the last whole month]
+    #[arg(long, value_name = "YYYY-MM", value_parser = parse_month)]
+    pub month: Option<Month>,
+    /// Print the bill and stop, serve nothing
+    #[arg(long)]
+    pub no_serve: bool,
+    /// Address to serve on
+    #[arg(long, value_name = "IP:PORT")]
+    pub address: Option<SocketAddr>,
+}
+
+/// Options of `serve`.
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// Address to listen on, a loopback one [default: the config's, else 127.0.0.1:7780]
+    #[arg(long, value_name = "IP:PORT")]
+    pub address: Option<SocketAddr>,
+}
+
+/// Options of `doctor`.
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// A map to hold against the first rows of --file
+    #[arg(long, value_name = "MAP", requires = "file")]
+    pub map: Option<PathBuf>,
+    /// A file that is going to be imported
+    #[arg(long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// How the file is written [default: the map's]
+    #[arg(long, value_name = "FORMAT", value_parser = import::parse_job_format)]
+    pub format: Option<cardhour_books::import::readers::Format>,
+    /// Another price book than the ledger's prices.toml
+    #[arg(long, value_name = "FILE")]
+    pub prices: Option<PathBuf>,
+    /// How and where to print.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+pub(crate) fn parse_zone(text: &str) -> Result<Zone, String> {
+    Zone::parse(text).map_err(|error| error.to_string())
+}
+
+pub(crate) fn parse_month(text: &str) -> Result<Month, String> {
+    Month::parse(text).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,168 @@
+//! Options of what prints: `report`, `me`, `sql`, `trace`.
+
+use super::{parse_month, parse_zone};
+use crate::render::Format;
+use crate::request::{Moment, ReportRequest, RequestError, Span, default_by};
+use cardhour_books::report::{Dimension, ReportKind};
+use cardhour_domain::{Month, Zone};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use std::path::PathBuf;
+
+/// How and where to print.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Output {
+    /// table, html and md are for people; csv, json and parquet have every column and digit [default: by the name of
+    /// --output-file, else table]
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub format: Option<Format>,
+    /// Write to a file instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub output_file: Option<PathBuf>,
+}
+
+impl Output {
+    /// The format asked for, else the file's, else a table.
+    pub fn format(&self) -> Format {
+        self.format.or_else(|| self.output_file.as_deref().and_then(Format::of_file)).unwrap_or(Format::Table)
+    }
+}
+
+/// Of what time.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct SpanArgs {
+    /// One month in the zone [default: all time]
+    #[arg(long, value_name = "YYYY-MM", value_parser = parse_month, conflicts_with_all = ["from", "to"])]
+    pub month: Option<Month>,
+    /// First moment inside
+    #[arg(long, value_name = "TIME")]
+    pub from: Option<Moment>,
+    /// First moment after
+    #[arg(long, value_name = "TIME")]
+    pub to: Option<Moment>,
+}
+
+impl SpanArgs {
+    fn span(self) -> Result<Span, RequestError> {
+        Span::from_options(self.month, self.from, self.to)
+    }
+}
+
+/// Options of `report`.
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    /// Which report
+    #[arg(value_parser = report_kind(), value_name = "REPORT")]
+    pub report: ReportKind,
+    /// Of what time.
+    #[command(flatten)]
+    pub span: SpanArgs,
+    /// Groups, separated by commas: org, project, user, queue, class, model, node, cluster, pool, state, label.NAME, day, month,
+    /// price, window [default: bill by org,project; owners by org,project,user; the others in one row]
+    #[arg(long, value_name = "A,B,…", value_parser = parse_groups)]
+    pub by: Option<Groups>,
+    /// Zone that cuts days and months in this view; what is billed keeps the ledger's [default: the ledger's]
+    #[arg(long, value_name = "ZONE", value_parser = parse_zone)]
+    pub zone: Option<Zone>,
+    /// Another price book than the ledger's prices.toml
+    #[arg(long, value_name = "FILE")]
+    pub prices: Option<PathBuf>,
+    /// How and where to print.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+impl ReportArgs {
+    /// As a question to the books. Errors: a span that holds nothing.
+    pub fn request(&self) -> Result<ReportRequest, RequestError> {
+        Ok(ReportRequest {
+            report: self.report,
+            span: self.span.span()?,
+            by: self.by.as_ref().map_or_else(|| default_by(self.report), |groups| groups.0.clone()),
+            zone: self.zone,
+            prices: self.prices.clone(),
+            user: None,
+        })
+    }
+}
+
+/// Options of `me`.
+#[derive(Debug, Args)]
+pub struct MeArgs {
+    /// Whose [default: you, as $USER says]
+    #[arg(long, value_name = "NAME", env = "USER", hide_env = true)]
+    pub user: String,
+    /// Of what time.
+    #[command(flatten)]
+    pub span: SpanArgs,
+    /// Groups, separated by commas
+    #[arg(long, value_name = "A,B,…", value_parser = parse_groups, default_value = "month,project")]
+    pub by: Groups,
+    /// Zone that cuts days and months in this view [default: the ledger's]
+    #[arg(long, value_name = "ZONE", value_parser = parse_zone)]
+    pub zone: Option<Zone>,
+    /// How and where to print.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+impl MeArgs {
+    /// As a question to the books. Errors: a span that holds nothing.
+    pub fn request(&self) -> Result<ReportRequest, RequestError> {
+        Ok(ReportRequest {
+            span: self.span.span()?,
+            by: self.by.0.clone(),
+            zone: self.zone,
+            user: Some(self.user.clone()),
+            ..ReportRequest::new(ReportKind::Bill)
+        })
+    }
+}
+
+/// Options of `sql`.
+#[derive(Debug, Args)]
+pub struct SqlArgs {
+    /// The query; `-` is standard input
+    #[arg(required_unless_present = "file")]
+    pub query: Option<String>,
+    /// Take the query from a file
+    #[arg(long, short = 'f', value_name = "FILE", conflicts_with = "query")]
+    pub file: Option<PathBuf>,
+    /// How and where to print.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// Options of `trace`.
+#[derive(Debug, Args)]
+pub struct TraceArgs {
+    /// The line, as the column `line` of the bill has it
+    pub line: String,
+    /// Another price book than the ledger's prices.toml
+    #[arg(long, value_name = "FILE")]
+    pub prices: Option<PathBuf>,
+    /// How and where to print.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// What a report is grouped by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Groups(pub Vec<Dimension>);
+
+fn parse_groups(text: &str) -> Result<Groups, String> {
+    Dimension::parse_list(text).map(Groups).map_err(|error| error.to_string())
+}
+
+/// The names of the reports, each with what it tells.
+fn report_kind() -> impl TypedValueParser<Value = ReportKind> {
+    let told = |kind: ReportKind| match kind {
+        ReportKind::Usage => "who held how many card-hours, and what came of them",
+        ReportKind::Bill => "what the held card-hours cost",
+        ReportKind::Coverage => "how much of the time is proven",
+        ReportKind::Capacity => "what the pool had: held, down, reserved, free, unaccounted",
+        ReportKind::Owners => "who the books name as owners",
+    };
+    PossibleValuesParser::new(ReportKind::ALL.map(|kind| PossibleValue::new(kind.name()).help(told(kind))))
+        .map(|name| ReportKind::from_name(&name).expect("one of the possible values"))
+}

@@ -1,0 +1,108 @@
+use super::*;
+use crate::render::Format;
+use crate::request::Span;
+use cardhour_books::report::{Dimension, ReportKind};
+use clap::{CommandFactory, error::ErrorKind};
+
+fn parse(words: &str) -> Result<Cli, clap::Error> {
+    Cli::try_parse_from(std::iter::once("cardhour").chain(words.split(' ')))
+}
+
+#[test]
+fn every_command_has_help_with_an_example() {
+    fn check(command: &clap::Command) {
+        assert!(command.get_about().is_some(), "{} says what it does", command.get_name());
+        if command.has_subcommands() {
+            command.get_subcommands().for_each(check);
+            return;
+        }
+        let example = command.get_after_help().unwrap_or_default().to_string();
+        assert!(example.contains("Example") && example.contains("cardhour "), "{} has an example", command.get_name());
+        for option in command.get_arguments().filter(|option| !option.is_hide_set()) {
+            assert!(option.get_help().is_some(), "{} {} says what it is", command.get_name(), option.get_id());
+        }
+    }
+    let mut cli = Cli::command();
+    cli.build();
+    cli.get_subcommands().filter(|command| command.get_name() != "help").for_each(|command| {
+        if !command.get_subcommands().any(|inner| inner.get_name() == "help") {
+            check(command);
+            return;
+        }
+        command.get_subcommands().filter(|inner| inner.get_name() != "help").for_each(check);
+    });
+    cli.debug_assert();
+}
+
+#[test]
+fn the_examples_in_the_help_are_taken() {
+    for words in [
+        "init --zone Asia/Shanghai",
+        "demo --no-serve",
+        "serve",
+        "import jobs - --format sacct",
+        "import jobs march.csv.gz --map site.toml --as-of 2026-04-01 --covers 2026-03-01..2026-04-01",
+        "import jobs a.parquet b.parquet --map site.toml --output json",
+        "import nodes nodes.csv",
+        "import reservations reservations.csv",
+        "import outages outages.csv",
+        "report bill --month 2026-03 --by project,user",
+        "report usage --by month,model --zone UTC --format csv",
+        "report capacity --from 2026-03-01 --to 2026-03-08 --by day",
+        "report bill --month 2026-03 --output-file march.html",
+        "me --user ann --month 2026-03",
+        "sql -f waits.sql --format csv",
+        "trace month=2026-03,org=lab,project=vision",
+        "doctor --map site.toml --file sacct-march.txt.gz",
+        "config",
+        "completions bash",
+        "report bill --ledger here --config there.toml",
+    ] {
+        parse(words).unwrap_or_else(|error| panic!("cardhour {words}\n{error}"));
+    }
+}
+
+#[test]
+fn what_cannot_be_asked_is_a_usage_error() {
+    for words in [
+        "report waste",
+        "report bill --month 2026-13",
+        "report bill --month 2026-03 --from 2026-03-01",
+        "report bill --by colour",
+        "report bill --format xml",
+        "report bill --zone Mars",
+        "import jobs",
+        "import jobs a --format excel",
+        "import jobs a --covers 2026-03-01",
+        "import jobs a --as-of yesterday",
+        "sql",
+        "close 2026-03",
+        "serve --address here",
+        "doctor --map site.toml",
+    ] {
+        let error = parse(words).expect_err(words);
+        assert_eq!(error.exit_code(), 2, "{words}");
+        assert_ne!(error.kind(), ErrorKind::DisplayHelp, "{words}");
+    }
+}
+
+#[test]
+fn a_report_is_asked_as_it_is_typed() {
+    let Command::Report(args) = parse("report usage --by label.team,day --month 2026-03").unwrap().command else {
+        panic!("a report");
+    };
+    let request = args.request().unwrap();
+    assert_eq!(request.report, ReportKind::Usage);
+    assert_eq!(request.by, [Dimension::Label("team".into()), Dimension::Day]);
+    assert_eq!(request.span, Span::Month(Month::parse("2026-03").unwrap()));
+}
+
+#[test]
+fn the_name_of_the_file_says_the_format_unless_one_is_named() {
+    let output = |format, file: &str| Output { format, output_file: Some(file.into()) }.format();
+    assert_eq!(output(None, "march.html"), Format::Html);
+    assert_eq!(output(None, "march.parquet"), Format::Parquet);
+    assert_eq!(output(Some(Format::Json), "march.csv"), Format::Json);
+    assert_eq!(output(None, "march"), Format::Table);
+    assert_eq!(Output::default().format(), Format::Table);
+}

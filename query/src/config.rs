@@ -1,0 +1,403 @@
+//! The config file: where the ledger is, what the service listens on, how far SQL may go.
+//!
+//! Looked for at `--config`, else `$XDG_CONFIG_HOME/cardhour/config.toml` (`~/.config` where that isn't set), else
+//! `/etc/cardhour/config.toml`; none of them is no fault. Checked wholly when read: every fault is reported at once, with
+//! its key path. `cardhour config` prints what is in force.
+//!
+//! Start at [`Config::load`].
+
+use cardhour_domain::Zone;
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use toml::{Table, Value};
+
+/// What is in force.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// The file it was read from; none: all defaults.
+    pub file: Option<PathBuf>,
+    /// The ledger's folder or URL; none: the default place, see [`ledger_place`].
+    pub ledger: Option<String>,
+    /// Billing zone of a ledger that is made; an existing one keeps its own (LED-9).
+    pub zone: Option<Zone>,
+    /// Where the service keeps its token; none: `token` in the ledger's folder.
+    pub token_file: Option<PathBuf>,
+    /// What the service listens on.
+    pub http_address: SocketAddr,
+    /// How far one query may go.
+    pub sql: SqlLimits,
+}
+
+/// How far one query over HTTP or on the command line may go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SqlLimits {
+    /// After that it is stopped.
+    pub timeout: Duration,
+    /// Memory of its sorts, joins and groups. Unit: MiB.
+    pub memory_mib: u64,
+    /// Rows it may give; more is an error that says so, never a cut answer.
+    pub max_rows: u64,
+}
+
+impl Default for SqlLimits {
+    fn default() -> Self {
+        // A dashboard waits about 30 seconds for an answer; a month of a thousand cards sorts in a quarter of that memory;
+        // a million rows is what a spreadsheet takes.
+        Self { timeout: Duration::from_secs(30), memory_mib: 1024, max_rows: 1_000_000 }
+    }
+}
+
+/// Port 7780 of this machine alone.
+pub const DEFAULT_HTTP_ADDRESS: &str = "127.0.0.1:7780";
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            file: None,
+            ledger: None,
+            zone: None,
+            token_file: None,
+            http_address: DEFAULT_HTTP_ADDRESS.parse().expect("an address"),
+            sql: SqlLimits::default(),
+        }
+    }
+}
+
+/// Why there is no config.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file can't be read.
+    #[error("cannot read config file {}", path.display())]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// It is no TOML.
+    #[error("config file {} is no TOML", path.display())]
+    Toml {
+        /// Which.
+        path: PathBuf,
+        /// Where and why.
+        source: Box<toml::de::Error>,
+    },
+    /// Some keys are wrong.
+    #[error("config file {} has {} fault(s):\n  {}", path.display(), faults.len(), faults.join("\n  "))]
+    Faults {
+        /// Which.
+        path: PathBuf,
+        /// Every one, each with its key path.
+        faults: Vec<String>,
+    },
+}
+
+/// What the surroundings say: the variables that decide where things lie.
+#[derive(Clone, Debug, Default)]
+pub struct Surroundings {
+    /// `$XDG_CONFIG_HOME`.
+    pub xdg_config_home: Option<PathBuf>,
+    /// `$XDG_DATA_HOME`.
+    pub xdg_data_home: Option<PathBuf>,
+    /// `$HOME`.
+    pub home: Option<PathBuf>,
+    /// Whether the user is root.
+    pub is_root: bool,
+}
+
+impl Surroundings {
+    /// Those of this process.
+    pub fn of_process() -> Self {
+        let folder = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        Self {
+            xdg_config_home: folder("XDG_CONFIG_HOME"),
+            xdg_data_home: folder("XDG_DATA_HOME"),
+            home: folder("HOME"),
+            is_root: is_root(),
+        }
+    }
+
+    /// Where a config file is looked for, the first that exists counts.
+    pub fn config_files(&self) -> Vec<PathBuf> {
+        let user = self.xdg_config_home.clone().or_else(|| self.home.as_ref().map(|home| home.join(".config")));
+        let mut files: Vec<PathBuf> = user.into_iter().map(|folder| folder.join("cardhour/config.toml")).collect();
+        files.push(PathBuf::from("/etc/cardhour/config.toml"));
+        files
+    }
+
+    /// Where the ledger is when nobody says; none without a home.
+    pub fn default_ledger(&self) -> Option<PathBuf> {
+        if let Some(data) = &self.xdg_data_home {
+            return Some(data.join("cardhour"));
+        }
+        if self.is_root {
+            return Some(PathBuf::from("/var/lib/cardhour"));
+        }
+        self.home.as_ref().map(|home| home.join(".local/share/cardhour"))
+    }
+}
+
+/// Whether this process runs as root: the owner of `/proc/self`, where there is one.
+fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
+}
+
+/// Where the ledger is: the command's word, else the config's, else the default place.
+pub fn ledger_place(asked: Option<&str>, config: &Config, surroundings: &Surroundings) -> Option<String> {
+    asked
+        .map(str::to_owned)
+        .or_else(|| config.ledger.clone())
+        .or_else(|| surroundings.default_ledger().map(|folder| folder.display().to_string()))
+}
+
+impl Config {
+    /// From the file asked for, else the first that exists, else the defaults. Errors: a file asked for that isn't there, one
+    /// that is no TOML, and every fault in it.
+    pub fn load(asked: Option<&Path>, surroundings: &Surroundings) -> Result<Self, ConfigError> {
+        let Some(path) =
+            asked.map(Path::to_owned).or_else(|| surroundings.config_files().into_iter().find(|path| path.exists()))
+        else {
+            return Ok(Self::default());
+        };
+        let text = std::fs::read_to_string(&path).map_err(|source| ConfigError::Read { path: path.clone(), source })?;
+        Self::parse(&text, &path)
+    }
+
+    /// From the text of the file `path`. Errors: as [`Self::load`].
+    pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
+        let table: Table =
+            text.parse().map_err(|source| ConfigError::Toml { path: path.to_owned(), source: Box::new(source) })?;
+        let mut config = Self { file: Some(path.to_owned()), ..Self::default() };
+        let mut faults = Vec::new();
+        for (key, value) in &table {
+            let fault = match key.as_str() {
+                "ledger" => text_of(value).map(|text| config.ledger = Some(text.to_owned())),
+                "zone" => text_of(value).and_then(|text| {
+                    config.zone = Some(Zone::parse(text).map_err(|error| error.to_string())?);
+                    Ok(())
+                }),
+                "token_file" => text_of(value).map(|text| config.token_file = Some(text.into())),
+                "http" => section(value, "http", &mut faults, |key, value| match key {
+                    "address" => {
+                        config.http_address = text_of(value)?
+                            .parse()
+                            .map_err(|_| "not an address with a port such as \"127.0.0.1:7780\"".to_owned())?;
+                        Ok(())
+                    }
+                    _ => Err(unknown(&["address"])),
+                }),
+                "sql" => section(value, "sql", &mut faults, |key, value| match key {
+                    "timeout" => {
+                        config.sql.timeout = parse_duration(text_of(value)?)?;
+                        Ok(())
+                    }
+                    "memory_mib" => {
+                        config.sql.memory_mib = count_of(value)?;
+                        Ok(())
+                    }
+                    "max_rows" => {
+                        config.sql.max_rows = count_of(value)?;
+                        Ok(())
+                    }
+                    _ => Err(unknown(&["timeout", "memory_mib", "max_rows"])),
+                }),
+                _ => Err(unknown(&["ledger", "zone", "token_file", "http", "sql"])),
+            };
+            if let Err(fault) = fault {
+                faults.push(format!("{key}: {fault}"));
+            }
+        }
+        if faults.is_empty() { Ok(config) } else { Err(ConfigError::Faults { path: path.to_owned(), faults }) }
+    }
+
+    /// As a config file that says all that is in force, with where it came from.
+    pub fn to_toml(&self, ledger: Option<&str>) -> String {
+        let mut out = match &self.file {
+            Some(file) => format!("# in force, read from {}\n", file.display()),
+            None => "# in force: no config file was found, these are the defaults\n".to_owned(),
+        };
+        let mut optional = |key: &str, value: Option<String>, otherwise: &str| {
+            match value {
+                Some(value) => writeln!(out, "{key} = {}", Value::String(value)),
+                None => writeln!(out, "# {key}: {otherwise}"),
+            }
+            .expect("a string takes all")
+        };
+        optional("ledger", ledger.map(str::to_owned), "no home folder, so no default place");
+        optional("zone", self.zone.map(|zone| zone.name().to_owned()), "UTC, or the one of the ledger");
+        let token = self.token_file.as_ref().map(|path| path.display().to_string());
+        optional("token_file", token, "\"token\" in the ledger's folder");
+        let _ = write!(
+            out,
+            "\n[http]\naddress = \"{}\"\n\n[sql]\ntimeout = \"{}\"\nmemory_mib = {}\nmax_rows = {}\n",
+            self.http_address,
+            duration_text(self.sql.timeout),
+            self.sql.memory_mib,
+            self.sql.max_rows
+        );
+        out
+    }
+}
+
+/// Reads each key of a section; faults are added with their key path.
+fn section(
+    value: &Value,
+    name: &str,
+    faults: &mut Vec<String>,
+    mut read: impl FnMut(&str, &Value) -> Result<(), String>,
+) -> Result<(), String> {
+    let table = value.as_table().ok_or_else(|| format!("not a section [{name}]"))?;
+    for (key, value) in table {
+        if let Err(fault) = read(key, value) {
+            faults.push(format!("{name}.{key}: {fault}"));
+        }
+    }
+    Ok(())
+}
+
+fn unknown(known: &[&str]) -> String {
+    format!("no such key; known here: {}", known.join(", "))
+}
+
+fn text_of(value: &Value) -> Result<&str, String> {
+    match value.as_str() {
+        Some("") => Err("empty; leave the key out instead".to_owned()),
+        Some(text) => Ok(text),
+        None => Err(format!("not a text in quotes but {}", value.type_str())),
+    }
+}
+
+fn count_of(value: &Value) -> Result<u64, String> {
+    value
+        .as_integer()
+        .and_then(|count| u64::try_from(count).ok())
+        .filter(|count| *count > 0)
+        .ok_or_else(|| "not a whole number above zero".to_owned())
+}
+
+/// Reads `500ms`, `30s`, `5m`, `1h`. Errors: anything else, or nothing at all.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    let error = || format!("{text:?} is not a duration such as 500ms, 30s, 5m or 1h");
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let number: u64 = number.parse().map_err(|_| error())?;
+    let unit_ms = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return Err(error()),
+    };
+    number.checked_mul(unit_ms).filter(|ms| *ms > 0).map(Duration::from_millis).ok_or_else(error)
+}
+
+/// The same, written with the largest unit that is exact.
+pub fn duration_text(duration: Duration) -> String {
+    let ms = duration.as_millis();
+    for (unit_ms, unit) in [(3_600_000, "h"), (60_000, "m"), (1_000, "s")] {
+        if ms >= unit_ms && ms.is_multiple_of(unit_ms) {
+            return format!("{}{unit}", ms / unit_ms);
+        }
+    }
+    format!("{ms}ms")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use insta::assert_snapshot;
+
+    fn parse(text: &str) -> Result<Config, ConfigError> {
+        Config::parse(text, Path::new("config.toml"))
+    }
+
+    #[test]
+    fn every_fault_is_told_at_once_with_its_key_path() {
+        let text = r#"
+            ledger = ""
+            zone = "Asia/Atlantis"
+            colour = "red"
+            [http]
+            address = "7780"
+            port = 7780
+            [sql]
+            timeout = "30"
+            memory_mib = -1
+            max_rows = "many"
+        "#;
+        assert_snapshot!(parse(text).unwrap_err(), @r#"
+        config file config.toml has 8 fault(s):
+          colour: no such key; known here: ledger, zone, token_file, http, sql
+          http.address: not an address with a port such as "127.0.0.1:7780"
+          http.port: no such key; known here: address
+          ledger: empty; leave the key out instead
+          sql.max_rows: not a whole number above zero
+          sql.memory_mib: not a whole number above zero
+          sql.timeout: "30" is not a duration such as 500ms, 30s, 5m or 1h
+          zone: "Asia/Atlantis" is not an IANA time zone such as Asia/Shanghai
+        "#);
+    }
+
+    #[test]
+    fn what_is_printed_is_what_was_read() {
+        let text = r#"
+            ledger = "/srv/books"
+            zone = "Asia/Shanghai"
+            [http]
+            address = "[::1]:8080"
+            [sql]
+            timeout = "90s"
+        "#;
+        let config = parse(text).unwrap();
+        let printed = config.to_toml(config.ledger.as_deref());
+        assert_snapshot!(printed, @r#"
+        # in force, read from config.toml
+        ledger = "/srv/books"
+        zone = "Asia/Shanghai"
+        # token_file: "token" in the ledger's folder
+
+        [http]
+        address = "[::1]:8080"
+
+        [sql]
+        timeout = "90s"
+        memory_mib = 1024
+        max_rows = 1000000
+        "#);
+        assert_eq!(parse(&printed).unwrap(), config);
+    }
+
+    #[test]
+    fn a_user_of_this_machine_has_a_place_of_their_own() {
+        let home = |is_root| Surroundings { home: Some("/home/ann".into()), is_root, ..Surroundings::default() };
+        assert_eq!(home(false).default_ledger().unwrap(), Path::new("/home/ann/.local/share/cardhour"));
+        assert_eq!(home(true).default_ledger().unwrap(), Path::new("/var/lib/cardhour"));
+        let xdg = Surroundings { xdg_data_home: Some("/data".into()), ..home(true) };
+        assert_eq!(xdg.default_ledger().unwrap(), Path::new("/data/cardhour"));
+        assert_eq!(home(false).config_files()[0], Path::new("/home/ann/.config/cardhour/config.toml"));
+        assert_eq!(Surroundings::default().default_ledger(), None);
+    }
+
+    #[test]
+    fn the_command_line_goes_before_the_config_and_that_before_the_default_place() {
+        let home = Surroundings { home: Some("/home/ann".into()), ..Surroundings::default() };
+        let config = Config { ledger: Some("/srv/books".into()), ..Config::default() };
+        assert_eq!(ledger_place(Some("here"), &config, &home).unwrap(), "here");
+        assert_eq!(ledger_place(None, &config, &home).unwrap(), "/srv/books");
+        let place = ledger_place(None, &Config::default(), &home).unwrap();
+        assert_eq!(place, "/home/ann/.local/share/cardhour");
+    }
+
+    #[test]
+    fn no_config_file_at_all_is_no_fault_but_one_asked_for_must_be_there() {
+        let empty = tempfile::tempdir().unwrap();
+        let nowhere = Surroundings { xdg_config_home: Some(empty.path().to_owned()), ..Surroundings::default() };
+        if !Path::new("/etc/cardhour/config.toml").exists() {
+            assert_eq!(Config::load(None, &nowhere).unwrap(), Config::default());
+        }
+        assert!(matches!(Config::load(Some(&empty.path().join("a.toml")), &nowhere), Err(ConfigError::Read { .. })));
+    }
+}

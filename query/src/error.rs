@@ -1,0 +1,299 @@
+//! Why the command or the service couldn't do what it was asked.
+//!
+//! Two texts an error: for the caller a stable [`code`](Error::code) and a sentence; for the log the whole chain. Who can
+//! mend it is said by [`remedy`](Error::remedy), from which the exit code and the HTTP status follow.
+
+use crate::config::ConfigError;
+use crate::request::RequestError;
+use cardhour_books::import::map::MapError;
+use cardhour_books::import::readers::ReadError;
+use cardhour_books::import::readers::compression::ExpandError;
+use cardhour_books::import::site::ListError;
+use cardhour_books::line::LineError;
+use cardhour_books::prices::PriceFaults;
+use cardhour_books::slots::SlotsError;
+use cardhour_books::trace::TraceError;
+use datafusion::error::DataFusionError;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Why something wasn't done: one variant for each thing a caller could do differently.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A question that has no answer as it stands.
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    /// The config is faulty.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The ledger's own.
+    #[error(transparent)]
+    Ledger(#[from] cardhour_ledger::Error),
+    /// The time that was asked for can't be cut.
+    #[error(transparent)]
+    Slots(#[from] SlotsError),
+    /// A price book with faults.
+    #[error("price book {}:\n{faults}", path.display())]
+    Prices {
+        /// Which.
+        path: PathBuf,
+        /// Every one.
+        faults: PriceFaults,
+    },
+    /// A price book of another zone than the ledger's.
+    #[error("price book {} is of zone {book}, this ledger bills in {ledger}, fixed when it was made", path.display())]
+    PriceZone {
+        /// Which.
+        path: PathBuf,
+        /// Its zone.
+        book: String,
+        /// The ledger's.
+        ledger: String,
+    },
+    /// A map that is faulty or doesn't fit its file.
+    #[error("{file}")]
+    Map {
+        /// The file, or the map.
+        file: String,
+        /// What is wrong.
+        source: Box<MapError>,
+    },
+    /// A file in which no rows can be found.
+    #[error("{file}")]
+    Input {
+        /// Which.
+        file: String,
+        /// Why.
+        source: Box<ReadError>,
+    },
+    /// A list of nodes, reservations or outages that can't be read.
+    #[error("{file}")]
+    List {
+        /// Which.
+        file: String,
+        /// Why.
+        source: Box<ListError>,
+    },
+    /// A file that can't be unpacked.
+    #[error("{file}")]
+    Expand {
+        /// Which.
+        file: String,
+        /// Why.
+        source: Box<ExpandError>,
+    },
+    /// A Parquet file that can't be read.
+    #[error("{file} is no Parquet file that can be read")]
+    ParquetInput {
+        /// Which.
+        file: String,
+        /// Why.
+        source: Box<parquet::errors::ParquetError>,
+    },
+    /// Nothing says how a file is written.
+    #[error("nothing says how {0} is written: add --format sacct, sacct-json, sacct-kv, csv, jsonl or parquet")]
+    NoFormat(String),
+    /// A query that isn't one.
+    #[error("the query can't be answered")]
+    Sql {
+        /// Why.
+        source: Box<DataFusionError>,
+    },
+    /// A query that takes too long.
+    #[error("the query took longer than {after}: ask for less, or raise sql.timeout in the config")]
+    SqlTimeout {
+        /// The limit.
+        after: String,
+    },
+    /// A query that needs too much memory.
+    #[error("the query needs more memory than sql.memory_mib in the config allows: ask for less")]
+    SqlMemory {
+        /// What asked for it.
+        source: Box<DataFusionError>,
+    },
+    /// A query that gives too many rows.
+    #[error("the query gives more than {most} rows: add a LIMIT, or raise sql.max_rows in the config")]
+    SqlRows {
+        /// The limit.
+        most: u64,
+    },
+    /// The engine under a query failed.
+    #[error("the tables can't be read")]
+    Engine {
+        /// Why.
+        source: Box<DataFusionError>,
+    },
+    /// A demo was to be put into a site's ledger.
+    #[error("the ledger at {0} is a site's: a demo needs one of its own, name an empty folder with --ledger")]
+    NotDemo(String),
+    /// No ledger was named and there is no default place.
+    #[error("no home folder to keep a ledger in: name one with --ledger DIR or CARDHOUR_LEDGER")]
+    NoPlace,
+    /// Parquet to a terminal.
+    #[error("parquet is no text: name a file with --output-file, or pipe it on")]
+    BinaryToTerminal,
+    /// A file couldn't be read or written.
+    #[error("cannot {doing} {}", path.display())]
+    File {
+        /// `read`, `write`, `make`.
+        doing: &'static str,
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Standard output or input failed.
+    #[error("cannot {doing}")]
+    Stream {
+        /// `write to standard output`.
+        doing: &'static str,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A table couldn't be written as Parquet.
+    #[error("cannot write parquet")]
+    Parquet(#[from] parquet::errors::ParquetError),
+    /// A table couldn't be laid out as columns.
+    #[error("cannot lay the table out as columns")]
+    Columns(#[from] arrow::error::ArrowError),
+    /// No such report over HTTP.
+    #[error("no report {0:?}: take usage, bill, coverage, capacity or owners")]
+    NoReport(String),
+    /// No such line or entry.
+    #[error("no line {0:?} in these books: `report bill` shows the lines there are")]
+    NoLine(String),
+    /// Not a line.
+    #[error(transparent)]
+    Line(#[from] LineError),
+    /// Nothing under a line.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// The service was told to listen beyond this machine.
+    #[error(
+        "{0} is not a loopback address: listening beyond this machine needs TLS, which this version doesn't have; \
+         take 127.0.0.1 and a proxy or an ssh tunnel in front"
+    )]
+    NotLoopback(SocketAddr),
+    /// The address can't be listened on.
+    #[error("cannot listen on {address}")]
+    Listen {
+        /// Which.
+        address: SocketAddr,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A token file that others can read, or that isn't a token.
+    #[error("token file {} {fault}", path.display())]
+    Token {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong and what to do.
+        fault: &'static str,
+    },
+    /// The system gave no random bytes.
+    #[error("no random bytes from the system: {0}")]
+    Random(getrandom::Error),
+}
+
+/// Who can mend an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Remedy {
+    /// Whoever asked, by asking otherwise.
+    Caller,
+    /// Whoever asked, who named something that isn't there.
+    CallerNotFound,
+    /// Whoever asked, by asking again.
+    Retry,
+    /// Whoever runs this.
+    Operator,
+}
+
+impl Error {
+    /// Who can mend it.
+    pub fn remedy(&self) -> Remedy {
+        match self {
+            Self::Ledger(error) => match error.remedy() {
+                cardhour_ledger::Remedy::Retry => Remedy::Retry,
+                cardhour_ledger::Remedy::Caller => Remedy::Caller,
+                cardhour_ledger::Remedy::Operator => Remedy::Operator,
+            },
+            Self::NoReport(_) | Self::NoLine(_) | Self::Trace(_) => Remedy::CallerNotFound,
+            Self::Request(_)
+            | Self::Config(_)
+            | Self::Slots(_)
+            | Self::Prices { .. }
+            | Self::PriceZone { .. }
+            | Self::Map { .. }
+            | Self::NoFormat(_)
+            | Self::Line(_)
+            | Self::Sql { .. }
+            | Self::SqlTimeout { .. }
+            | Self::SqlMemory { .. }
+            | Self::SqlRows { .. }
+            | Self::NotDemo(_)
+            | Self::NoPlace
+            | Self::BinaryToTerminal
+            | Self::NotLoopback(_) => Remedy::Caller,
+            // A list's map is the caller's words; the rest of it is a file that can't be read.
+            Self::List { source, .. } => match **source {
+                ListError::Map(_) | ListError::Missing { .. } => Remedy::Caller,
+                _ => Remedy::Operator,
+            },
+            Self::Input { .. }
+            | Self::Expand { .. }
+            | Self::ParquetInput { .. }
+            | Self::Engine { .. }
+            | Self::File { .. }
+            | Self::Stream { .. }
+            | Self::Parquet(_)
+            | Self::Columns(_)
+            | Self::Listen { .. }
+            | Self::Token { .. }
+            | Self::Random(_) => Remedy::Operator,
+        }
+    }
+
+    /// Its stable name for programs: in the bodies of the HTTP service.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Request(_) | Self::Slots(_) => "bad-request",
+            Self::Line(_) => "bad-line",
+            Self::NoReport(_) => "no-report",
+            Self::NoLine(_) | Self::Trace(_) => "no-line",
+            Self::Sql { .. } => "sql",
+            Self::SqlTimeout { .. } => "sql-timeout",
+            Self::SqlMemory { .. } => "sql-memory",
+            Self::SqlRows { .. } => "sql-rows",
+            Self::Prices { .. } | Self::PriceZone { .. } => "prices",
+            Self::Ledger(_) | Self::Engine { .. } => "ledger",
+            Self::Map { .. }
+            | Self::Input { .. }
+            | Self::List { .. }
+            | Self::Expand { .. }
+            | Self::ParquetInput { .. }
+            | Self::NoFormat(_) => "import",
+            Self::BinaryToTerminal => "binary-to-terminal",
+            Self::Config(_) | Self::NoPlace | Self::NotLoopback(_) | Self::NotDemo(_) => "bad-config",
+            Self::File { .. } | Self::Stream { .. } => "io",
+            Self::Parquet(_) | Self::Columns(_) => "render",
+            Self::Listen { .. } => "listen",
+            Self::Token { .. } | Self::Random(_) => "token",
+        }
+    }
+}
+
+/// The error and its causes in one line, for the log.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let next = error.to_string();
+        if !text.ends_with(&next) {
+            text.push_str(": ");
+            text.push_str(&next);
+        }
+        cause = error.source();
+    }
+    text
+}

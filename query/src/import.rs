@@ -1,0 +1,214 @@
+//! `import`: files in, books out, and a word on what was done.
+//!
+//! Reading and mapping is `cardhour_books`' own; this file opens files, shows how far it is, and hands the outcome to the ledger.
+
+pub mod parquet;
+pub mod source;
+
+use crate::books::Books;
+use crate::cli::{ImportCommand, JobsArgs, OutputKind, SiteArgs};
+use crate::error::Error;
+use crate::render::grouped;
+use crate::terminal::{Progress, Unit, say, tell};
+use cardhour_books::attempt::Rejected;
+use cardhour_books::import::fields::JOB_FIELDS;
+use cardhour_books::import::jobs::{Imported, Options, attempts};
+use cardhour_books::import::map::MapFile;
+use cardhour_books::import::mapping::Mapping;
+use cardhour_books::import::readers::read;
+use cardhour_books::import::record::RecordText;
+use cardhour_books::import::site::nodes::{NODE_FIELDS, nodes};
+use cardhour_books::import::site::outages::{OUTAGE_FIELDS, outages};
+use cardhour_books::import::site::reservations::{RESERVATION_FIELDS, reservations};
+use cardhour_books::import::site::{ListError, Listed};
+use cardhour_domain::Timestamp;
+use cardhour_ledger::Booked;
+use source::Source;
+use std::path::{Path, PathBuf};
+
+/// What an import did, over all its files. Counts of rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Rows of the files.
+    pub read: u64,
+    /// What came of them.
+    pub booked: Booked,
+}
+
+impl Tally {
+    fn add(&mut self, other: Self) {
+        self.read += other.read;
+        self.booked.booked += other.booked.booked;
+        self.booked.unchanged += other.booked.unchanged;
+        self.booked.superseded += other.booked.superseded;
+        self.booked.quarantined += other.booked.quarantined;
+    }
+
+    fn sentence(self) -> String {
+        let Booked { booked, unchanged, superseded, quarantined } = self.booked;
+        let count = |count: u64| grouped(&count.to_string());
+        format!(
+            "{} rows read: {} booked, {} unchanged, {} superseded, {} quarantined",
+            count(self.read),
+            count(booked),
+            count(unchanged),
+            count(superseded),
+            count(quarantined)
+        )
+    }
+
+    fn json(self) -> String {
+        let Booked { booked, unchanged, superseded, quarantined } = self.booked;
+        serde_json::json!({
+            "read": self.read, "booked": booked, "unchanged": unchanged, "superseded": superseded, "quarantined": quarantined
+        })
+        .to_string()
+    }
+}
+
+/// Books the files of a command. `now`: later times in them can't be true. Errors: a file that can't be read, a map that
+/// doesn't fit it, the ledger's own; rows that can't be booked are none.
+pub async fn import(books: &Books, command: &ImportCommand, now: Timestamp) -> Result<Tally, Error> {
+    let (files, output) = match command {
+        ImportCommand::Jobs(args) => (&args.files, args.output),
+        ImportCommand::Nodes(args) | ImportCommand::Reservations(args) | ImportCommand::Outages(args) => {
+            (&args.files, args.output)
+        }
+    };
+    let mut all = Tally::default();
+    for file in files {
+        let tally = match command {
+            ImportCommand::Jobs(args) => import_jobs(books, file, args, now).await?,
+            ImportCommand::Nodes(args) => {
+                let (name, listed) = list(file, args, NODE_FIELDS, nodes)?;
+                let read = listed.rows_read;
+                warn_of(&name, &listed.rejected);
+                Tally { read, booked: books.ledger().import_nodes(&name, listed.rows, listed.rejected).await? }
+            }
+            ImportCommand::Reservations(args) => {
+                let (name, listed) = list(file, args, RESERVATION_FIELDS, reservations)?;
+                let read = listed.rows_read;
+                warn_of(&name, &listed.rejected);
+                Tally { read, booked: books.ledger().import_reservations(&name, listed.rows, listed.rejected).await? }
+            }
+            ImportCommand::Outages(args) => {
+                let (name, listed) = list(file, args, OUTAGE_FIELDS, outages)?;
+                let read = listed.rows_read;
+                warn_of(&name, &listed.rejected);
+                Tally { read, booked: books.ledger().import_outages(&name, listed.rows, listed.rejected).await? }
+            }
+        };
+        if output == OutputKind::Text {
+            say(format!("{}: {}\n", source::name(file), tally.sentence()).as_bytes())?;
+        }
+        all.add(tally);
+    }
+    match output {
+        OutputKind::Json => say(format!("{}\n", all.json()).as_bytes())?,
+        OutputKind::Text if files.len() > 1 => say(format!("all: {}\n", all.sentence()).as_bytes())?,
+        OutputKind::Text => {}
+    }
+    Ok(all)
+}
+
+async fn import_jobs(books: &Books, file: &Path, args: &JobsArgs, now: Timestamp) -> Result<Tally, Error> {
+    let zone = books.zone();
+    let options = Options {
+        as_of: args.as_of.map(|at| at.instant(zone)),
+        covers: args.covers.map(|covers| covers.interval(zone)).transpose()?,
+        cluster: args.cluster.as_deref().map(Into::into),
+        now,
+    };
+    let map = args.map.as_deref().map(|path| read_map(path, JOB_FIELDS)).transpose()?;
+    let (path, format) = (file.to_owned(), args.format);
+    let parsed = tokio::task::spawn_blocking(move || {
+        let source = Source::read(&path)?;
+        read_jobs(&source, format, map, &options, usize::MAX)
+    });
+    let imported = parsed.await.expect("reading a file ends in rows or in an error")?;
+    let name = source::name(file);
+    for note in &imported.notes {
+        tell(&format!("note: {note}"));
+    }
+    warn_of(&name, &imported.rejected);
+    let mut progress = Progress::new(&format!("booking {name}"), 0, Unit::Items);
+    let read = imported.rows_read;
+    let booking = books.ledger().import_jobs(&name, imported.attempts, imported.rejected, imported.coverage);
+    let booked = progress.during(booking).await?;
+    Ok(Tally { read, booked })
+}
+
+/// The attempts of a source, of at most `most` records. Errors: nothing can be read from it, or the map doesn't fit.
+pub fn read_jobs(
+    source: &Source,
+    format: Option<cardhour_books::import::readers::Format>,
+    map: Option<MapFile>,
+    options: &Options,
+    most: usize,
+) -> Result<Imported, Error> {
+    let format = source.format(format, map.as_ref())?;
+    let mapping = Mapping { format, map: map.unwrap_or_default() };
+    let content = source.content(format)?;
+    let input = content.bytes();
+    let mut progress = Progress::new(&format!("reading {}", source.name), input.len() as u64, Unit::Bytes);
+    let reading = read(content.format(), input, &mapping.map.reader_options())
+        .map_err(|error| Error::Input { file: source.name.clone(), source: Box::new(error) })?;
+    let mut count = 0u64;
+    let records = reading.records.take(most).inspect(|record| {
+        count += 1;
+        if count.is_multiple_of(4096)
+            && let Ok(record) = record
+            && let RecordText::Span(span) = &record.text
+        {
+            progress.at(span.end as u64);
+        }
+    });
+    let mut imported = attempts(input, &reading.columns, records, &mapping, options)
+        .map_err(|error| Error::Map { file: source.name.clone(), source: Box::new(error) })?;
+    imported.steps += reading.steps;
+    Ok(imported)
+}
+
+/// A map from its file. Errors: it can't be read, or is faulty.
+pub fn read_map(path: &Path, fields: &[(&str, cardhour_books::import::fields::Kind)]) -> Result<MapFile, Error> {
+    let text = std::fs::read_to_string(path).map_err(|source| Error::File {
+        doing: "read the map",
+        path: path.to_owned(),
+        source,
+    })?;
+    MapFile::parse(&text, fields)
+        .map_err(|error| Error::Map { file: path.display().to_string(), source: Box::new(error) })
+}
+
+fn list<T>(
+    file: &PathBuf,
+    args: &SiteArgs,
+    fields: &[(&str, cardhour_books::import::fields::Kind)],
+    read: impl Fn(&[u8], &MapFile) -> Result<Listed<T>, ListError>,
+) -> Result<(String, Listed<T>), Error> {
+    let mut map = args.map.as_deref().map(|path| read_map(path, fields)).transpose()?.unwrap_or_default();
+    if let Some(cluster) = &args.cluster {
+        map.cluster = Some(cluster.clone());
+    }
+    let source = Source::read(file)?;
+    let content = source.content(map.format.unwrap_or(cardhour_books::import::readers::Format::Csv))?;
+    let listed = read(content.bytes(), &map)
+        .map_err(|error| Error::List { file: source.name.clone(), source: Box::new(error) })?;
+    Ok((source.name, listed))
+}
+
+/// Rows that are told one by one; the rest is in `quarantine`.
+const MOST_TOLD: usize = 3;
+
+fn warn_of(name: &str, rejected: &[Rejected]) {
+    for row in rejected.iter().take(MOST_TOLD) {
+        let field = if row.field.is_empty() { String::new() } else { format!("{}: ", row.field) };
+        tell(&format!("{name}:{}: {field}{}", row.line, row.reason));
+    }
+    if rejected.len() > MOST_TOLD {
+        tell(&format!("{name}: and {} more", rejected.len() - MOST_TOLD));
+    }
+    if !rejected.is_empty() {
+        tell("rows that can't be booked: cardhour sql 'select file, line, field, reason from quarantine'");
+    }
+}

@@ -1,0 +1,146 @@
+//! `init`: a ledger, and beside it a commented config and a commented price book to fill in.
+
+use crate::books::{Books, PRICES_FILE};
+use crate::config::{Config, Surroundings};
+use crate::error::Error;
+use crate::terminal::write_file;
+use cardhour_domain::Zone;
+use std::path::{Path, PathBuf};
+
+/// What was made, and what was there before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Made {
+    /// Each file or folder, and whether it is new.
+    pub things: Vec<(PathBuf, bool)>,
+}
+
+/// Makes what isn't there: the ledger, `prices.toml` in it, and a config file. What is there stays as it is.
+///
+/// `config_file`: where the config goes; none: the first place that is looked at. Errors: the ledger has another zone; a file can't be
+/// written.
+pub async fn init(
+    place: &str,
+    zone: Option<Zone>,
+    config: &Config,
+    config_file: Option<&Path>,
+    surroundings: &Surroundings,
+) -> Result<Made, Error> {
+    let is_new = !Path::new(place).join("ledger.json").exists();
+    let books = Books::open_or_make(place, zone.or(config.zone), false, config.sql).await?;
+    let mut things = Vec::new();
+    if let Some(folder) = books.ledger().folder() {
+        things.push((folder.clone(), is_new));
+        let prices = folder.join(PRICES_FILE);
+        things.push(put_if_absent(prices, &prices_text(books.zone()))?);
+    }
+    let first = || surroundings.config_files().into_iter().next();
+    if let Some(file) = config_file.map(Path::to_owned).or_else(first) {
+        if let Some(folder) = file.parent() {
+            std::fs::create_dir_all(folder).map_err(|source| Error::File {
+                doing: "make the folder",
+                path: folder.to_owned(),
+                source,
+            })?;
+        }
+        things.push(put_if_absent(file, &config_text(place, books.zone()))?);
+    }
+    Ok(Made { things })
+}
+
+fn put_if_absent(path: PathBuf, text: &str) -> Result<(PathBuf, bool), Error> {
+    let is_new = !path.exists();
+    if is_new {
+        write_file(&path, text.as_bytes())?;
+    }
+    Ok((path, is_new))
+}
+
+fn config_text(place: &str, zone: Zone) -> String {
+    let place = std::path::absolute(place).map_or_else(|_| place.to_owned(), |path| path.display().to_string());
+    let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
+    format!(
+        r#"# cardhour's config. `cardhour config` prints what is in force; every key has a default.
+
+# The ledger's folder. The option --ledger and the variable CARDHOUR_LEDGER go before it.
+ledger = {ledger}
+
+# Billing zone of a ledger that is made. An existing ledger keeps its own for ever.
+zone = {zone}
+
+# Where `cardhour serve` keeps its token. Default: the file "token" in the ledger's folder.
+# token_file = "/etc/cardhour/token"
+
+[http]
+# What `cardhour serve` listens on. This machine only: beyond it there must be TLS, which a proxy in front can bring.
+# address = "127.0.0.1:7780"
+
+[sql]
+# How far one query may go.
+# timeout = "30s"
+# memory_mib = 1024
+# max_rows = 1000000
+"#,
+        ledger = quoted(&place),
+        zone = quoted(zone.name())
+    )
+}
+
+/// A price book that says nothing yet: all of it is in comments.
+fn prices_text(zone: Zone) -> String {
+    format!(
+        r#"# The price book. Without one there are hours and no money. Take out the marks in front of what you need.
+#
+# currency = "CNY"                  # ISO 4217; one to a book
+# zone = "{zone}"          # the ledger's billing zone: dates and windows are local times in it
+#
+# [[window]]
+# name = "off-peak"
+# days = "mon-sun"                  # days on which it begins
+# from = "22:00"
+# to = "08:00"                      # on the next day, where it is before `from`
+#
+# [[price]]
+# from = "2026-01-01"               # holds until a later one for the same cards
+# model = "NVIDIA H200*"            # glob; also mig_profile, share, pool, queue, class, org, project, cluster; the most specific wins
+# per_card_hour = "18.50"
+# coefficient = "2.4"               # card-hours × coefficient = standard card-hours
+# off-peak = "0.6"                  # factor in the window of that name
+#
+# [[price]]
+# from = "2026-01-01"
+# model = "*"                       # what nothing above is for
+# per_card_hour = "6.00"
+# coefficient = "1"
+#
+# `cardhour doctor` says what is wrong with it, and which cards have no price.
+"#
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cardhour_books::prices::PriceBook;
+
+    #[test]
+    fn what_is_written_can_be_read() {
+        let zone = Zone::parse("Asia/Shanghai").unwrap();
+        let config = Config::parse(&config_text("/srv/books", zone), Path::new("config.toml")).unwrap();
+        assert_eq!((config.ledger.as_deref(), config.zone), (Some("/srv/books"), Some(zone)));
+        assert_eq!(PriceBook::parse(&prices_text(zone)).unwrap(), None, "nothing is priced before somebody says so");
+    }
+
+    #[test]
+    fn the_commented_price_book_is_right_once_its_marks_are_taken_out() {
+        let text: String = prices_text(Zone::parse("Asia/Shanghai").unwrap())
+            .lines()
+            .skip(2)
+            .take_while(|line| !line.contains("cardhour doctor"))
+            .map(|line| format!("{}\n", line.strip_prefix("# ").unwrap_or("")))
+            .collect();
+        let book = PriceBook::parse(&text).unwrap().expect("it says something");
+        assert_eq!(book.currency().code(), "CNY");
+        assert_eq!(book.prices().len(), 2);
+        assert_eq!(book.windows().len(), 1);
+    }
+}

@@ -1,0 +1,28 @@
+//! A page of its own: no script, no other file, prints on paper.
+
+use super::Grid;
+use askama::Template;
+
+#[derive(Template)]
+#[template(path = "report.html")]
+struct Page<'a> {
+    grid: &'a Grid,
+    style: &'static str,
+}
+
+/// The looks of every page, light and dark, on a screen of any width and on paper.
+pub const fn styles() -> &'static str {
+    include_str!("../../templates/style.css")
+}
+
+/// A grid as a page.
+pub fn write(grid: &Grid) -> String {
+    Page { grid, style: styles() }.render().expect("a template that compiled writes into memory")
+}
+
+impl Page<'_> {
+    /// Class of a cell: numbers stand to the right.
+    fn class(&self, i: &usize) -> &'static str {
+        if self.grid.is_number[*i] { "n" } else { "" }
+    }
+}

@@ -1,0 +1,104 @@
+//! What people are shown of a report: figures as they read them, columns that say something.
+
+use super::{Cell, Grid};
+use cardhour_books::table::{Kind, Table, Value};
+use rust_decimal::Decimal;
+
+/// A report for an eye: columns without any value left out and named in a note; hours with four decimals, ratios as
+/// percents, thousands apart. The ids of lines, which say again what the row is grouped by, become one example of a trace.
+pub fn grid(table: &Table) -> Grid {
+    let says_something = |i: usize| i < text_columns(table) || table.rows.iter().any(|row| row[i] != Value::Absent);
+    let line_column = table.columns.iter().position(|column| column.name == "line");
+    let is_shown = |i: usize| Some(i) != line_column && (table.rows.is_empty() || says_something(i));
+    let kept: Vec<usize> = (0..table.columns.len()).filter(|i| is_shown(*i)).collect();
+    let line = |row: &Vec<Value>| kept.iter().map(|i| cell(&row[*i], table.columns[*i].kind)).collect::<Vec<_>>();
+    let mut notes = table.notes.clone();
+    let left_out: Vec<String> = (0..table.columns.len())
+        .filter(|i| !kept.contains(i) && Some(*i) != line_column)
+        .map(|i| words(&table.columns[i].name))
+        .collect();
+    if !left_out.is_empty() {
+        notes.push(format!("not known here, so not shown: {}", left_out.join(", ")));
+    }
+    if let Some(Value::Text(line)) = line_column.zip(table.rows.first()).map(|(i, row)| &row[i]) {
+        notes.push(format!("where a line comes from: cardhour trace '{}'", line.replace('\'', "'\\''")));
+    }
+    Grid {
+        title: table.title.clone(),
+        header: kept.iter().map(|i| words(&table.columns[*i].name)).collect(),
+        is_number: kept.iter().map(|i| table.columns[*i].kind != Kind::Text).collect(),
+        rows: table.rows.iter().map(line).collect(),
+        // The sum of one row is that row.
+        total: table.total.as_ref().filter(|_| table.rows.len() > 1).map(|total| {
+            let mut cells = line(total);
+            if let Some(first) = cells.first_mut().filter(|first| **first == Cell::Absent) {
+                *first = Cell::Text("total".into());
+            }
+            cells
+        }),
+        notes,
+    }
+}
+
+/// How many columns at the left are texts: those that a report is grouped by.
+fn text_columns(table: &Table) -> usize {
+    table.columns.iter().take_while(|column| column.kind == Kind::Text && column.name != "line").count()
+}
+
+/// `over_capacity_card_hours` as words.
+fn words(name: &str) -> String {
+    if name.starts_with("label.") { name.to_owned() } else { name.replace('_', " ") }
+}
+
+fn cell(value: &Value, kind: Kind) -> Cell {
+    match value {
+        Value::Absent => Cell::Absent,
+        Value::Text(_) => Cell::Text(shown(value, kind)),
+        Value::Count(_) | Value::Decimal(_) => Cell::Exact(shown(value, kind)),
+    }
+}
+
+/// One value as people read it; empty where there is none.
+pub fn shown(value: &Value, kind: Kind) -> String {
+    match (value, kind) {
+        (Value::Absent, _) => String::new(),
+        (Value::Text(text), _) => text.to_string(),
+        (Value::Count(count), _) => grouped(&count.to_string()),
+        (Value::Decimal(amount), Kind::Hours) => hours(*amount),
+        (Value::Decimal(ratio), Kind::Ratio) => percent(*ratio),
+        (Value::Decimal(amount), _) => grouped(&amount.to_string()),
+    }
+}
+
+/// Card-hours with four decimals; with all of them where four would make a zero of something.
+pub fn hours(hours: Decimal) -> String {
+    let mut short = hours.round_dp(4);
+    if short.is_zero() && !hours.is_zero() {
+        return hours.to_string();
+    }
+    short.rescale(4);
+    grouped(&short.to_string())
+}
+
+/// A ratio as a percent with one decimal, cut and not rounded: 100.0 % is said of nothing less.
+pub fn percent(ratio: Decimal) -> String {
+    let mut percent = (ratio * Decimal::ONE_HUNDRED).trunc_with_scale(1);
+    percent.rescale(1);
+    format!("{percent} %")
+}
+
+/// A number with its thousands apart: `-1234567.8901` as `-1,234,567.8901`.
+pub fn grouped(number: &str) -> String {
+    let (sign, number) = number.strip_prefix('-').map_or(("", number), |rest| ("-", rest));
+    let (whole, rest) = number.find('.').map_or((number, ""), |dot| number.split_at(dot));
+    let mut out = String::with_capacity(number.len() + whole.len() / 3 + 1);
+    out.push_str(sign);
+    for (i, digit) in whole.chars().enumerate() {
+        if i > 0 && (whole.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out.push_str(rest);
+    out
+}

@@ -1,0 +1,265 @@
+//! What a report is asked for: the same words on the command line and over HTTP.
+
+use cardhour_books::report::{Dimension, DimensionError, ReportKind};
+use cardhour_domain::{Interval, Month, Timestamp, Zone};
+use chrono::{NaiveDate, NaiveDateTime, NaiveTime};
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// One question to the books.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReportRequest {
+    /// Which report.
+    pub report: ReportKind,
+    /// Of what time.
+    pub span: Span,
+    /// Grouped by what, in this order; nothing: one row for all.
+    pub by: Vec<Dimension>,
+    /// The zone that cuts days and months in this view; none: the ledger's.
+    pub zone: Option<Zone>,
+    /// Another price book than the ledger's.
+    pub prices: Option<PathBuf>,
+    /// Only what this user held.
+    pub user: Option<String>,
+}
+
+impl ReportRequest {
+    /// A report of all time, grouped as [`default_by`] says.
+    pub fn new(report: ReportKind) -> Self {
+        Self { report, span: Span::All, by: default_by(report), zone: None, prices: None, user: None }
+    }
+
+    /// The same of one month.
+    #[must_use]
+    pub fn of_month(mut self, month: Month) -> Self {
+        self.span = Span::Month(month);
+        self
+    }
+
+    /// The same, grouped otherwise.
+    #[must_use]
+    pub fn grouped_by(mut self, by: &[Dimension]) -> Self {
+        self.by = by.to_vec();
+        self
+    }
+}
+
+/// How a report is grouped when nobody says: a bill by who pays, owners by every level, the rest in one row.
+pub fn default_by(report: ReportKind) -> Vec<Dimension> {
+    match report {
+        ReportKind::Bill => vec![Dimension::Org, Dimension::Project],
+        ReportKind::Owners => vec![Dimension::Org, Dimension::Project, Dimension::User],
+        ReportKind::Usage | ReportKind::Coverage | ReportKind::Capacity => Vec::new(),
+    }
+}
+
+/// The time a report is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Span {
+    /// All that the books hold.
+    All,
+    /// One month in the zone of the view.
+    Month(Month),
+    /// From a moment, up to and without another; none: open on that side.
+    Between {
+        /// The first moment inside.
+        from: Option<Moment>,
+        /// The first moment after.
+        to: Option<Moment>,
+    },
+}
+
+impl Span {
+    /// From the three options of a report. Errors: a month beside a from or to; a from that isn't before its to, as far as
+    /// that can be said without a zone.
+    pub fn from_options(month: Option<Month>, from: Option<Moment>, to: Option<Moment>) -> Result<Self, RequestError> {
+        match (month, from, to) {
+            (Some(month), None, None) => Ok(Self::Month(month)),
+            (Some(_), ..) => Err(RequestError::MonthAndSpan),
+            (None, None, None) => Ok(Self::All),
+            (None, from, to) => {
+                if let (Some(from), Some(to)) = (from, to)
+                    && Interval::new(from.instant(Zone::UTC), to.instant(Zone::UTC)).is_none()
+                    && from.same_kind(to)
+                {
+                    return Err(RequestError::Empty { from, to });
+                }
+                Ok(Self::Between { from, to })
+            }
+        }
+    }
+
+    /// Its instants in a zone: from and to, none where it is open. Errors: nothing lies between them.
+    pub fn bounds(self, zone: Zone) -> Result<(Option<Timestamp>, Option<Timestamp>), RequestError> {
+        match self {
+            Self::All => Ok((None, None)),
+            Self::Month(month) => {
+                let month = month.interval(zone);
+                Ok((Some(month.start()), Some(month.end())))
+            }
+            Self::Between { from, to } => {
+                let (start, end) = (from.map(|m| m.instant(zone)), to.map(|m| m.instant(zone)));
+                match (from, to, start, end) {
+                    (Some(from), Some(to), Some(start), Some(end)) if start >= end => {
+                        Err(RequestError::Empty { from, to })
+                    }
+                    _ => Ok((start, end)),
+                }
+            }
+        }
+    }
+}
+
+/// A moment as people write it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// With an offset: the same everywhere.
+    Instant(Timestamp),
+    /// Without: a local time, in a zone that is known later. A date is its first instant.
+    Local(NaiveDateTime),
+}
+
+impl Moment {
+    /// The instant it is in `zone`.
+    pub fn instant(self, zone: Zone) -> Timestamp {
+        match self {
+            Self::Instant(at) => at,
+            Self::Local(local) => zone.instant(local),
+        }
+    }
+
+    fn same_kind(self, other: Self) -> bool {
+        matches!((self, other), (Self::Instant(_), Self::Instant(_)) | (Self::Local(_), Self::Local(_)))
+    }
+}
+
+impl FromStr for Moment {
+    type Err = RequestError;
+
+    /// Reads `2026-03-01`, `2026-03-01T06:00`, `2026-03-01T06:00:00` or RFC 3339 with an offset.
+    fn from_str(text: &str) -> Result<Self, RequestError> {
+        if let Ok(at) = Timestamp::parse_rfc3339(text) {
+            return Ok(Self::Instant(at));
+        }
+        if let Ok(date) = NaiveDate::parse_from_str(text, "%Y-%m-%d") {
+            return Ok(Self::Local(date.and_time(NaiveTime::MIN)));
+        }
+        let text_with_t = text.replacen(' ', "T", 1);
+        ["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"]
+            .into_iter()
+            .find_map(|format| NaiveDateTime::parse_from_str(&text_with_t, format).ok())
+            .map(Self::Local)
+            .ok_or_else(|| RequestError::Moment(text.to_owned()))
+    }
+}
+
+impl fmt::Display for Moment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Instant(at) => write!(f, "{at}"),
+            Self::Local(local) if local.time() == NaiveTime::MIN => write!(f, "{}", local.date()),
+            Self::Local(local) => write!(f, "{}", local.format("%Y-%m-%dT%H:%M:%S")),
+        }
+    }
+}
+
+/// What time an export speaks for, as `--covers` takes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Covers {
+    /// The first moment inside.
+    pub from: Moment,
+    /// The first moment after.
+    pub to: Moment,
+}
+
+impl Covers {
+    /// The stretch it is in `zone`. Errors: nothing lies between its ends.
+    pub fn interval(self, zone: Zone) -> Result<Interval, RequestError> {
+        Interval::new(self.from.instant(zone), self.to.instant(zone))
+            .ok_or(RequestError::Empty { from: self.from, to: self.to })
+    }
+}
+
+impl FromStr for Covers {
+    type Err = RequestError;
+
+    /// Reads `2026-03-01..2026-04-01`.
+    fn from_str(text: &str) -> Result<Self, RequestError> {
+        let (from, to) = text.split_once("..").ok_or_else(|| RequestError::Covers(text.to_owned()))?;
+        let covers = Self { from: from.trim().parse()?, to: to.trim().parse()? };
+        if covers.from.same_kind(covers.to) {
+            covers.interval(Zone::UTC)?;
+        }
+        Ok(covers)
+    }
+}
+
+/// What is wrong with a question.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum RequestError {
+    /// Nothing to group by.
+    #[error(transparent)]
+    By(#[from] DimensionError),
+    /// Not a time.
+    #[error("{0:?} is not a time such as 2026-03-01, 2026-03-01T06:00 or 2026-03-01T06:00:00+08:00")]
+    Moment(String),
+    /// Not a stretch.
+    #[error("{0:?} is not a stretch of time such as 2026-03-01..2026-04-01")]
+    Covers(String),
+    /// Nothing lies between.
+    #[error("{from} is not before {to}: the first is inside, the second is the first moment after")]
+    Empty {
+        /// The one.
+        from: Moment,
+        /// The other.
+        to: Moment,
+    },
+    /// Not a zone or a month.
+    #[error(transparent)]
+    Zone(#[from] cardhour_domain::ZoneError),
+    /// No such format.
+    #[error("no format {0:?}: take table, csv, json, parquet, html or md")]
+    Format(String),
+    /// An address with options that can't be read.
+    #[error("{0}")]
+    Address(String),
+    /// Both ways to say when.
+    #[error("give a month, or from and to, not both")]
+    MonthAndSpan,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Asia/Shanghai is UTC+8 without daylight saving, so its first of March starts at 16:00 UTC the day before.
+    #[test]
+    fn a_date_is_the_first_instant_of_its_day_in_the_zone() {
+        let zone = Zone::parse("Asia/Shanghai").unwrap();
+        for (text, expected) in [
+            ("2026-03-01", "2026-02-28T16:00:00Z"),
+            ("2026-03-01T06:30", "2026-02-28T22:30:00Z"),
+            ("2026-03-01 06:30:15", "2026-02-28T22:30:15Z"),
+            ("2026-03-01T00:00:00+00:00", "2026-03-01T00:00:00Z"),
+        ] {
+            assert_eq!(text.parse::<Moment>().unwrap().instant(zone).to_string(), expected, "{text}");
+        }
+        for text in ["", "march", "2026-13-01", "2026-03", "1700000000"] {
+            assert!(text.parse::<Moment>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_span_that_holds_nothing_is_refused() {
+        let date = |text: &str| Some(text.parse::<Moment>().unwrap());
+        assert!(Span::from_options(None, date("2026-03-01"), date("2026-03-01")).is_err());
+        assert!("2026-03-02..2026-03-01".parse::<Covers>().is_err());
+        assert!("2026-03-02".parse::<Covers>().is_err());
+        let month = Month::parse("2026-03").unwrap();
+        assert_eq!(Span::from_options(Some(month), date("2026-03-01"), None), Err(RequestError::MonthAndSpan));
+        let mixed = Span::from_options(None, date("2026-03-01T00:00:00Z"), date("2026-03-01")).unwrap();
+        assert!(mixed.bounds(Zone::UTC).is_err());
+        assert!(mixed.bounds(Zone::parse("America/New_York").unwrap()).is_ok());
+    }
+}

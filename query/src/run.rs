@@ -1,0 +1,182 @@
+//! From a command line to what it does, and from what came of it to an exit code.
+
+mod demo;
+mod print;
+mod serving;
+
+use crate::answer::Rows;
+use crate::books::Books;
+use crate::cli::{Cli, Command, Global, ImportCommand, MeArgs, ReportArgs, SqlArgs};
+use crate::config::{Config, ConfigError, Surroundings, ledger_place};
+use crate::doctor::{self, Verdict};
+use crate::error::{Error, Remedy};
+use crate::import::import;
+use crate::init::init;
+use crate::request::ReportRequest;
+use crate::terminal::{put, say, style, tell};
+use cardhour_books::report::ReportKind;
+use cardhour_domain::Timestamp;
+use clap::CommandFactory;
+use std::io::Read;
+use std::path::Path;
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// Done.
+    Done,
+    /// The answer is no: holes in the price book, a check that failed.
+    No,
+    /// Done, but some rows went to quarantine.
+    Quarantined,
+}
+
+impl Exit {
+    /// Its exit code.
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::No => 1,
+            Self::Quarantined => 4,
+        }
+    }
+}
+
+/// The exit code of an error: 2 where the caller asked wrongly, 3 where it failed.
+pub fn error_code(error: &Error) -> u8 {
+    match error.remedy() {
+        Remedy::Caller | Remedy::CallerNotFound => 2,
+        Remedy::Retry | Remedy::Operator => 3,
+    }
+}
+
+/// What every command has: the config and where the ledger is.
+struct Scene {
+    config: Config,
+    surroundings: Surroundings,
+    place: Option<String>,
+}
+
+impl Scene {
+    fn new(global: &Global) -> Result<Self, Error> {
+        let surroundings = Surroundings::of_process();
+        let config = Config::load(global.config.as_deref(), &surroundings)?;
+        let place = ledger_place(global.ledger.as_deref(), &config, &surroundings);
+        Ok(Self { config, surroundings, place })
+    }
+
+    fn place(&self) -> Result<&str, Error> {
+        self.place.as_deref().ok_or(Error::NoPlace)
+    }
+
+    async fn books(&self) -> Result<Books, Error> {
+        Books::open(self.place()?, self.config.sql).await
+    }
+}
+
+/// Does what was typed. Errors: why it wasn't done.
+pub async fn run(cli: Cli) -> Result<Exit, Error> {
+    let global = &cli.global;
+    match &cli.command {
+        Command::Init(args) => make(global, args.zone).await,
+        Command::Demo(args) => demo::run(&Scene::new(global)?, global, args).await,
+        Command::Serve(args) => serving::run(&Scene::new(global)?, args.address).await,
+        Command::Import(command) => book(&Scene::new(global)?, command).await,
+        Command::Report(args) => report(&Scene::new(global)?, args).await,
+        Command::Me(args) => me(&Scene::new(global)?, args).await,
+        Command::Sql(args) => sql(&Scene::new(global)?, args).await,
+        Command::Trace(args) => {
+            let trace = Scene::new(global)?.books().await?.trace(&args.line, args.prices.as_deref()).await?;
+            print::to(&args.output, |format| trace.render(format, style()))?;
+            Ok(Exit::Done)
+        }
+        Command::Doctor(args) => {
+            let scene = Scene::new(global)?;
+            let findings = doctor::look(scene.place()?, &scene.config, args, now()).await;
+            print::table(&doctor::table(&findings), &args.output)?;
+            let is_well = findings.iter().all(|finding| finding.verdict < Verdict::Fail);
+            Ok(if is_well { Exit::Done } else { Exit::No })
+        }
+        Command::Config => {
+            let scene = Scene::new(global)?;
+            say(scene.config.to_toml(scene.place.as_deref()).as_bytes())?;
+            Ok(Exit::Done)
+        }
+        Command::Completions { shell } => {
+            let mut text = Vec::new();
+            clap_complete::generate(*shell, &mut Cli::command(), "cardhour", &mut text);
+            say(&text)?;
+            Ok(Exit::Done)
+        }
+    }
+}
+
+async fn make(global: &Global, zone: Option<cardhour_domain::Zone>) -> Result<Exit, Error> {
+    let surroundings = Surroundings::of_process();
+    // A config file that is named and isn't there yet is where the new one goes.
+    let config = match Config::load(global.config.as_deref(), &surroundings) {
+        Err(ConfigError::Read { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Config::default(),
+        other => other?,
+    };
+    let place = ledger_place(global.ledger.as_deref(), &config, &surroundings).ok_or(Error::NoPlace)?;
+    let made = init(&place, zone, &config, global.config.as_deref(), &surroundings).await?;
+    for (path, is_new) in made.things {
+        say(format!("{} {}\n", if is_new { "made     " } else { "was there" }, path.display()).as_bytes())?;
+    }
+    Ok(Exit::Done)
+}
+
+async fn book(scene: &Scene, command: &ImportCommand) -> Result<Exit, Error> {
+    let books = Books::open_or_make(scene.place()?, None, false, scene.config.sql);
+    let books = match books.await {
+        Ok(books) => books,
+        Err(error) => return Err(error),
+    };
+    let tally = import(&books, command, now()).await?;
+    Ok(if tally.booked.quarantined > 0 { Exit::Quarantined } else { Exit::Done })
+}
+
+async fn report(scene: &Scene, args: &ReportArgs) -> Result<Exit, Error> {
+    let reported = scene.books().await?.report(&args.request()?).await?;
+    print::table(&reported.table, &args.output)?;
+    Ok(if args.report == ReportKind::Bill && reported.has_holes { Exit::No } else { Exit::Done })
+}
+
+async fn me(scene: &Scene, args: &MeArgs) -> Result<Exit, Error> {
+    let request: ReportRequest = args.request()?;
+    let reported = scene.books().await?.report(&request).await?;
+    if reported.table.rows.is_empty() {
+        tell(&format!("nothing was held by {:?}: --user takes the name as the records have it", args.user));
+    }
+    print::table(&reported.table, &args.output)?;
+    Ok(Exit::Done)
+}
+
+async fn sql(scene: &Scene, args: &SqlArgs) -> Result<Exit, Error> {
+    let query =
+        match (&args.query, &args.file) {
+            (Some(query), _) if query != "-" => query.clone(),
+            (_, Some(path)) if path != Path::new("-") => std::fs::read_to_string(path)
+                .map_err(|source| Error::File { doing: "read the query", path: path.clone(), source })?,
+            _ => {
+                let mut text = String::new();
+                let failed = |source| Error::Stream { doing: "read standard input", source };
+                std::io::stdin().lock().read_to_string(&mut text).map_err(failed)?;
+                text
+            }
+        };
+    let rows: Rows = scene.books().await?.sql(&query).await?;
+    print::to(&args.output, |format| rows.render(format, style()))?;
+    Ok(Exit::Done)
+}
+
+/// The clock: read here and nowhere below.
+fn now() -> Timestamp {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_unix_ms(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// Puts `bytes` where the options say.
+fn place_output(bytes: &[u8], output: &crate::cli::Output) -> Result<(), Error> {
+    put(bytes, output.format(), output.output_file.as_deref())
+}

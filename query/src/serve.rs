@@ -1,0 +1,135 @@
+//! The books over HTTP: reports and SQL for programs, pages for people, figures for Prometheus.
+//!
+//! ```text
+//! request ─ envelope (id, headers) ─ guard (host, origin, token) ─┬ api      /api/v1/…
+//!                                                                 ├ pages    /  /trace
+//!                                                                 └ telemetry /metrics
+//! ```
+//!
+//! It listens on this machine alone: beyond it there must be TLS, which this version doesn't have.
+//!
+//! Start at [`run`].
+
+mod access;
+mod api;
+mod overview;
+mod pages;
+mod problem;
+mod row;
+#[cfg(test)]
+mod sample;
+mod stack;
+mod telemetry;
+pub mod token;
+
+pub use problem::Problem;
+
+use crate::books::Books;
+use crate::error::Error;
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::routing::{MethodRouter, get, post};
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use telemetry::Telemetry;
+use token::Token;
+
+/// A query is a text of some lines; more is a mistake. Unit: bytes.
+const MOST_BODY_BYTES: usize = 256 * 1024;
+
+/// What every handler has.
+#[derive(Clone)]
+pub struct Service(Arc<Parts>);
+
+struct Parts {
+    books: Books,
+    telemetry: Telemetry,
+}
+
+impl Service {
+    /// Over these books.
+    pub fn new(books: Books) -> Self {
+        let telemetry = Telemetry::new(books.is_demo());
+        Self(Arc::new(Parts { books, telemetry }))
+    }
+}
+
+/// A listener on `address`, which must be of this machine alone. Errors: any other address, or one that is taken.
+pub async fn bind(address: SocketAddr) -> Result<tokio::net::TcpListener, Error> {
+    if !address.ip().is_loopback() {
+        return Err(Error::NotLoopback(address));
+    }
+    tokio::net::TcpListener::bind(address).await.map_err(|source| Error::Listen { address, source })
+}
+
+/// Serves until `stopped` is done, then ends the requests under way. Errors: the listener fails.
+pub async fn run(
+    service: Service,
+    listener: tokio::net::TcpListener,
+    token: Token,
+    stopped: impl Future<Output = ()> + Send + 'static,
+) -> Result<(), Error> {
+    let failed = |source| Error::Stream { doing: "serve", source };
+    let address = listener.local_addr().map_err(failed)?;
+    let router = router(service, access::Access::new(token, address));
+    axum::serve(listener, router).with_graceful_shutdown(stopped).await.map_err(failed)
+}
+
+/// Every route there is: method, path, what answers. The OpenAPI document is held against this list.
+fn routes() -> Vec<(&'static str, &'static str, MethodRouter<Service>)> {
+    vec![
+        ("get", "/", get(pages::overview)),
+        ("get", "/trace", get(pages::trace)),
+        ("get", "/healthz", get(|| async { "ok\n" })),
+        ("get", "/metrics", get(telemetry::metrics)),
+        ("get", "/openapi.json", get(api::openapi)),
+        ("get", "/api/v1/report/{name}", get(api::report)),
+        ("get", "/api/v1/trace/{line}", get(api::trace)),
+        ("post", "/api/v1/sql", post(api::sql)),
+    ]
+}
+
+fn router(service: Service, access: access::Access) -> Router {
+    let mut router = Router::new();
+    for (_, path, answer) in routes() {
+        router = router.route(path, answer);
+    }
+    router
+        .fallback(pages::nothing_here)
+        .layer(from_fn_with_state(service.clone(), telemetry::count))
+        .layer(DefaultBodyLimit::max(MOST_BODY_BYTES))
+        .layer(from_fn_with_state(access, access::guard))
+        .layer(from_fn(problem::envelope))
+        .with_state(service)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_route_is_in_the_openapi_document_and_nothing_else_is() {
+        let document: serde_json::Value = serde_json::from_str(api::OPENAPI).unwrap();
+        let mut documented: Vec<(String, String)> = Vec::new();
+        for (path, methods) in document["paths"].as_object().unwrap() {
+            for method in methods.as_object().unwrap().keys() {
+                documented.push((method.clone(), path.clone()));
+            }
+        }
+        let mut routed: Vec<(String, String)> =
+            routes().into_iter().map(|(method, path, _)| (method.to_owned(), path.to_owned())).collect();
+        documented.sort();
+        routed.sort();
+        assert_eq!(documented, routed);
+    }
+
+    #[tokio::test]
+    async fn an_address_beyond_this_machine_is_refused() {
+        for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:7780"] {
+            assert!(matches!(bind(address.parse().unwrap()).await, Err(Error::NotLoopback(_))), "{address}");
+        }
+        assert!(bind("127.0.0.1:0".parse().unwrap()).await.is_ok());
+    }
+}

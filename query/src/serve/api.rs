@@ -1,0 +1,207 @@
+//! Reports, traces and SQL for programs.
+
+use super::Service;
+use super::problem::{Problem, RequestId};
+use crate::error::Error;
+use crate::render::{self, Format, Style};
+use crate::request::{Moment, ReportRequest, RequestError, Span, default_by};
+use axum::Json;
+use axum::body::Body;
+use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::extract::{Extension, Path, Query, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use cardhour_books::report::{Dimension, ReportKind};
+use cardhour_domain::{Month, Zone};
+use serde::Deserialize;
+
+/// What the service can be asked, as OpenAPI 3.1.
+pub const OPENAPI: &str = include_str!("openapi.json");
+
+/// Serves [`OPENAPI`].
+pub async fn openapi() -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "application/json")], OPENAPI)
+}
+
+/// The options of a report in an address; the same words as on the command line.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReportQuery {
+    month: Option<String>,
+    from: Option<String>,
+    to: Option<String>,
+    by: Option<String>,
+    zone: Option<String>,
+    user: Option<String>,
+    format: Option<String>,
+}
+
+impl ReportQuery {
+    fn request(&self, report: ReportKind) -> Result<ReportRequest, Error> {
+        let moment = |text: &Option<String>| text.as_deref().map(str::parse::<Moment>).transpose();
+        let month = self.month.as_deref().map(Month::parse).transpose().map_err(RequestError::from)?;
+        Ok(ReportRequest {
+            report,
+            span: Span::from_options(month, moment(&self.from)?, moment(&self.to)?)?,
+            by: self
+                .by
+                .as_deref()
+                .map_or_else(|| Ok(default_by(report)), Dimension::parse_list)
+                .map_err(RequestError::from)?,
+            zone: self.zone.as_deref().map(Zone::parse).transpose().map_err(RequestError::from)?,
+            prices: None,
+            user: self.user.clone(),
+        })
+    }
+}
+
+fn format(asked: Option<&str>) -> Result<Format, Error> {
+    let Some(name) = asked else { return Ok(Format::Json) };
+    Ok(Format::from_name(name).ok_or_else(|| RequestError::Format(name.to_owned()))?)
+}
+
+/// One report. Notes for people that the format has no place for are in headers `x-cardhour-note`.
+pub async fn report(
+    State(service): State<Service>,
+    Extension(id): Extension<RequestId>,
+    Path(name): Path<String>,
+    query: Result<Query<ReportQuery>, QueryRejection>,
+) -> Response {
+    let Query(query) = match query {
+        Ok(query) => query,
+        Err(rejection) => return bad_request(&rejection.body_text(), &id),
+    };
+    let answer = async {
+        let report = ReportKind::from_name(&name).ok_or(Error::NoReport(name))?;
+        let format = format(query.format.as_deref())?;
+        let table = service.0.books.report(&query.request(report)?).await?.table;
+        Ok((render::report(&table, format, Style::default())?, format, table.notes))
+    };
+    match answer.await {
+        Ok((body, format, notes)) => {
+            let mut reply = body_of(&service, body, format);
+            if !format.is_for_people() {
+                for note in notes {
+                    reply.headers_mut().append(HeaderName::from_static("x-cardhour-note"), header_text(&note));
+                }
+            }
+            reply
+        }
+        Err(error) => Problem::of(&error, &id).into_response(),
+    }
+}
+
+/// Where one line comes from, as json.
+pub async fn trace(
+    State(service): State<Service>,
+    Extension(id): Extension<RequestId>,
+    Path(line): Path<String>,
+) -> Response {
+    let answer = async { service.0.books.trace(&line, None).await?.render(Format::Json, Style::default()) };
+    match answer.await {
+        Ok(body) => body_of(&service, body, Format::Json),
+        Err(error) => Problem::of(&error, &id).into_response(),
+    }
+}
+
+/// The body of a query.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SqlBody {
+    query: String,
+}
+
+/// The rows of one query, in the format that `Accept` names: csv, Parquet, else json.
+pub async fn sql(
+    State(service): State<Service>,
+    Extension(id): Extension<RequestId>,
+    headers: HeaderMap,
+    body: Result<Json<SqlBody>, JsonRejection>,
+) -> Response {
+    let Json(body) = match body {
+        Ok(body) => body,
+        Err(rejection) => {
+            return Problem::new(rejection.status(), "bad-request", rejection.body_text(), &id).into_response();
+        }
+    };
+    let format = accepted(&headers);
+    let answer = async { service.0.books.sql(&body.query).await?.render(format, Style::default()) };
+    match answer.await {
+        Ok(rows) => body_of(&service, rows, format),
+        Err(error) => Problem::of(&error, &id).into_response(),
+    }
+}
+
+fn accepted(headers: &HeaderMap) -> Format {
+    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    accept
+        .split(',')
+        .find_map(|kind| match kind.split(';').next().map(str::trim) {
+            Some("text/csv") => Some(Format::Csv),
+            Some("application/json") => Some(Format::Json),
+            Some("application/vnd.apache.parquet") => Some(Format::Parquet),
+            _ => None,
+        })
+        .unwrap_or(Format::Json)
+}
+
+fn bad_request(message: &str, id: &RequestId) -> Response {
+    Problem::new(StatusCode::BAD_REQUEST, "bad-request", message, id).into_response()
+}
+
+fn body_of(service: &Service, body: Vec<u8>, format: Format) -> Response {
+    let mut reply = Response::new(Body::from(body));
+    let headers = reply.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(format.media_type()));
+    if service.0.books.is_demo() {
+        headers.insert(HeaderName::from_static("x-cardhour-simulated"), HeaderValue::from_static("true"));
+    }
+    reply
+}
+
+/// A note as a header takes it: printable ASCII, the rest replaced.
+fn header_text(note: &str) -> HeaderValue {
+    let text: String = note.chars().map(|c| if matches!(c, ' '..='~') { c } else { '?' }).collect();
+    HeaderValue::from_str(&text).expect("printable ASCII")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn query(address: &str) -> Result<ReportRequest, Error> {
+        let Query(query): Query<ReportQuery> = Query::try_from_uri(&address.parse().unwrap()).expect("known names");
+        query.request(ReportKind::Bill)
+    }
+
+    #[test]
+    fn an_address_asks_what_the_command_line_asks() {
+        let asked = query("/api/v1/report/bill?month=2026-03&by=project,label.team&zone=Asia/Shanghai").unwrap();
+        assert_eq!(asked.span, Span::Month(Month::parse("2026-03").unwrap()));
+        assert_eq!(asked.by, Dimension::parse_list("project,label.team").unwrap());
+        assert_eq!(asked.zone, Some(Zone::parse("Asia/Shanghai").unwrap()));
+        assert_eq!(query("/x").unwrap(), ReportRequest::new(ReportKind::Bill));
+    }
+
+    #[test]
+    fn a_wrong_word_in_an_address_is_the_callers_to_mend() {
+        for address in
+            ["/x?month=march", "/x?by=colour", "/x?zone=Mars", "/x?from=2&to=1", "/x?month=2026-03&from=2026-03-01"]
+        {
+            let error = query(address).unwrap_err();
+            assert_eq!(error.remedy(), crate::error::Remedy::Caller, "{address}: {error}");
+        }
+        let uri = "/x?colour=red".parse().unwrap();
+        assert!(Query::<ReportQuery>::try_from_uri(&uri).is_err(), "a misspelt option is not passed over");
+    }
+
+    #[test]
+    fn the_format_of_rows_follows_accept() {
+        let accept =
+            |value: &'static str| accepted(&HeaderMap::from_iter([(header::ACCEPT, HeaderValue::from_static(value))]));
+        assert_eq!(accept("text/csv;q=0.9, */*"), Format::Csv);
+        assert_eq!(accept("application/vnd.apache.parquet"), Format::Parquet);
+        assert_eq!(accept("*/*"), Format::Json);
+        assert_eq!(accepted(&HeaderMap::new()), Format::Json);
+    }
+}

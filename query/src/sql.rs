@@ -1,0 +1,89 @@
+//! SQL over the tables: read-only, bounded in time, memory and rows.
+//!
+//! Nothing but the tables can be named: no files, no other stores. Start at [`run`].
+
+use crate::answer::Rows;
+use crate::charges;
+use crate::config::{SqlLimits, duration_text};
+use crate::error::Error;
+use arrow::record_batch::RecordBatch;
+use cardhour_ledger::DeltaTable;
+use datafusion::error::DataFusionError;
+use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
+use datafusion::execution::memory_pool::FairSpillPool;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::prelude::{SQLOptions, SessionConfig, SessionContext};
+use futures::TryStreamExt;
+use std::sync::Arc;
+
+/// Whether a query may ask for a table that is worked out on demand. A name inside a text or a comment is a needless yes.
+pub fn mentions(query: &str, table: &str) -> bool {
+    query.to_ascii_lowercase().contains(table)
+}
+
+/// The rows of `query`. Errors: it isn't SQL, names what isn't there, writes, takes too long, needs too much memory, or gives
+/// too many rows; a cut answer is never given.
+pub async fn run(
+    tables: Vec<(&'static str, DeltaTable)>,
+    charges: Option<RecordBatch>,
+    query: &str,
+    limits: SqlLimits,
+) -> Result<Rows, Error> {
+    let answer = async {
+        let session = session(tables, charges, limits).await?;
+        let options = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
+        let plan = session.sql_with_options(query, options).await.map_err(of_query)?;
+        let mut stream = plan.execute_stream().await.map_err(of_query)?;
+        let schema = stream.schema();
+        let (mut batches, mut rows) = (Vec::new(), 0u64);
+        while let Some(batch) = stream.try_next().await.map_err(of_query)? {
+            rows += batch.num_rows() as u64;
+            if rows > limits.max_rows {
+                return Err(Error::SqlRows { most: limits.max_rows });
+            }
+            batches.push(batch);
+        }
+        Ok(Rows { schema, batches })
+    };
+    let timeout = || Error::SqlTimeout { after: duration_text(limits.timeout) };
+    tokio::time::timeout(limits.timeout, answer).await.map_err(|_| timeout())?
+}
+
+async fn session(
+    tables: Vec<(&'static str, DeltaTable)>,
+    charges: Option<RecordBatch>,
+    limits: SqlLimits,
+) -> Result<SessionContext, Error> {
+    let memory = usize::try_from(limits.memory_mib.saturating_mul(1 << 20)).unwrap_or(usize::MAX);
+    let runtime = RuntimeEnvBuilder::new()
+        .with_memory_pool(Arc::new(FairSpillPool::new(memory)))
+        .with_disk_manager_builder(DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled))
+        .build_arc()
+        .map_err(of_session)?;
+    let config = SessionConfig::new().with_information_schema(true);
+    let session = SessionContext::new_with_config_rt(config, runtime);
+    for (name, table) in tables {
+        table.update_datafusion_session(&session.state()).map_err(|error| of_session(error.into()))?;
+        let provider = table.table_provider().await.map_err(|error| of_session(error.into()))?;
+        session.register_table(name, provider).map_err(of_session)?;
+    }
+    if let Some(batch) = charges {
+        session.register_batch(charges::TABLE, batch).map_err(of_session)?;
+    }
+    Ok(session)
+}
+
+/// What went wrong with a query: by far most are its own words.
+fn of_query(error: DataFusionError) -> Error {
+    match error.find_root() {
+        DataFusionError::ResourcesExhausted(_) => Error::SqlMemory { source: Box::new(error) },
+        DataFusionError::IoError(_) | DataFusionError::ObjectStore(_) | DataFusionError::Internal(_) => {
+            of_session(error)
+        }
+        _ => Error::Sql { source: Box::new(error) },
+    }
+}
+
+fn of_session(error: DataFusionError) -> Error {
+    Error::Engine { source: Box::new(error) }
+}
