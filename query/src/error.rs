@@ -100,6 +100,9 @@ pub enum Error {
         /// Why.
         source: Box<DataFusionError>,
     },
+    /// A query that would change something.
+    #[error("SQL here is read-only: SELECT, EXPLAIN and SHOW are answered")]
+    SqlWrites,
     /// A query that takes too long.
     #[error("the query took longer than {after}: ask for less, or raise sql.timeout in the config")]
     SqlTimeout {
@@ -228,6 +231,7 @@ impl Error {
             | Self::NoFormat(_)
             | Self::Line(_)
             | Self::Sql { .. }
+            | Self::SqlWrites
             | Self::SqlTimeout { .. }
             | Self::SqlMemory { .. }
             | Self::SqlRows { .. }
@@ -262,6 +266,7 @@ impl Error {
             Self::NoReport(_) => "no-report",
             Self::NoLine(_) | Self::Trace(_) => "no-line",
             Self::Sql { .. } => "sql",
+            Self::SqlWrites => "sql-read-only",
             Self::SqlTimeout { .. } => "sql-timeout",
             Self::SqlMemory { .. } => "sql-memory",
             Self::SqlRows { .. } => "sql-rows",

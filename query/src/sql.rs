@@ -21,19 +21,21 @@ pub fn mentions(query: &str, table: &str) -> bool {
     query.to_ascii_lowercase().contains(table)
 }
 
-/// The rows of `query`. Errors: it isn't SQL, names what isn't there, writes, takes too long, needs too much memory, or gives
+/// The rows of `query`; `charges` is that table, its rows needed only where the query [`mentions`] it. Errors: it isn't SQL, names what isn't there, writes, takes too long, needs too much memory, or gives
 /// too many rows; a cut answer is never given.
 pub async fn run(
     tables: Vec<(&'static str, DeltaTable)>,
-    charges: Option<RecordBatch>,
+    charges: RecordBatch,
     query: &str,
     limits: SqlLimits,
 ) -> Result<Rows, Error> {
     let answer = async {
         let session = session(tables, charges, limits).await?;
+        let plan = session.state().create_logical_plan(query).await.map_err(of_query)?;
         let options = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
-        let plan = session.sql_with_options(query, options).await.map_err(of_query)?;
-        let mut stream = plan.execute_stream().await.map_err(of_query)?;
+        options.verify_plan(&plan).map_err(|_| Error::SqlWrites)?;
+        let frame = session.execute_logical_plan(plan).await.map_err(of_query)?;
+        let mut stream = frame.execute_stream().await.map_err(of_query)?;
         let schema = stream.schema();
         let (mut batches, mut rows) = (Vec::new(), 0u64);
         while let Some(batch) = stream.try_next().await.map_err(of_query)? {
@@ -51,7 +53,7 @@ pub async fn run(
 
 async fn session(
     tables: Vec<(&'static str, DeltaTable)>,
-    charges: Option<RecordBatch>,
+    charges: RecordBatch,
     limits: SqlLimits,
 ) -> Result<SessionContext, Error> {
     let memory = usize::try_from(limits.memory_mib.saturating_mul(1 << 20)).unwrap_or(usize::MAX);
@@ -67,9 +69,7 @@ async fn session(
         let provider = table.table_provider().await.map_err(|error| of_session(error.into()))?;
         session.register_table(name, provider).map_err(of_session)?;
     }
-    if let Some(batch) = charges {
-        session.register_batch(charges::TABLE, batch).map_err(of_session)?;
-    }
+    session.register_batch(charges::TABLE, charges).map_err(of_session)?;
     Ok(session)
 }
 
