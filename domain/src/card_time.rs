@@ -58,12 +58,14 @@ impl CardTime {
 
 impl Add for CardTime {
     type Output = Self;
+    #[inline]
     fn add(self, other: Self) -> Self {
         Self(self.0.checked_add(other.0).expect("LED-10: card-time fits 128 bits"))
     }
 }
 
 impl AddAssign for CardTime {
+    #[inline]
     fn add_assign(&mut self, other: Self) {
         *self = *self + other;
     }
@@ -71,6 +73,7 @@ impl AddAssign for CardTime {
 
 impl Sub for CardTime {
     type Output = Self;
+    #[inline]
     fn sub(self, other: Self) -> Self {
         Self(self.0.checked_sub(other.0).expect("LED-10: card-time fits 128 bits"))
     }

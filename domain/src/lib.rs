@@ -41,7 +41,7 @@ mod timestamp;
 pub use card_time::CardTime;
 pub use energy::{Millijoules, Milliwatts};
 pub use interval::Interval;
-pub use money::{Currency, Money, MoneyError, Rate, spread};
+pub use money::{Currency, Money, MoneyError, Rate, spread, spread_by};
 pub use period::{Month, Zone, ZoneError};
 pub use reading::{Gap, Reading};
 pub use share::{CardShare, ShareError};

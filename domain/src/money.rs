@@ -201,6 +201,30 @@ pub fn spread(total: i128, weights: &[BigInt]) -> Vec<i128> {
     pieces
 }
 
+/// [`spread`] by weights of 128 bits: the same pieces, without large numbers where total × weights fits 128 bits too.
+pub fn spread_by(total: i128, weights: &[i128]) -> Vec<i128> {
+    let sum = weights.iter().try_fold(0i128, |sum, weight| sum.checked_add(*weight)).filter(|sum| *sum > 0);
+    let Some(sum) = sum.filter(|sum| total.checked_mul(*sum).is_some()) else {
+        return spread(total, &weights.iter().copied().map(BigInt::from).collect::<Vec<_>>());
+    };
+    let mut remainders = Vec::with_capacity(weights.len());
+    let mut pieces = Vec::with_capacity(weights.len());
+    for (i, weight) in weights.iter().enumerate() {
+        let (piece, remainder) = (total * weight).div_mod_floor(&sum);
+        pieces.push(piece);
+        remainders.push((remainder, i));
+    }
+    let left = total - pieces.iter().sum::<i128>();
+    if left > 0 {
+        remainders.sort_unstable_by(|(a, i), (b, j)| b.cmp(a).then(i.cmp(j)));
+    }
+    for (_, i) in remainders.iter().take(usize::try_from(left).expect("at most one a piece")) {
+        pieces[*i] += 1;
+    }
+    debug_assert_eq!(pieces.iter().sum::<i128>(), total);
+    pieces
+}
+
 /// `numerator` ÷ `denominator`, half to even. `denominator` is above zero.
 pub(crate) fn div_half_even(numerator: &BigInt, denominator: &BigInt) -> BigInt {
     let (quotient, remainder) = numerator.div_mod_floor(denominator);
@@ -263,6 +287,14 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn weights_of_any_size_give_the_same_pieces(total in -10i128.pow(20)..10i128.pow(20), size in 0u32..100, weights in prop::collection::vec(0u64.., 0..20)) {
+            let weights: Vec<i128> = weights.into_iter().map(|weight| (i128::from(weight) << 40) >> size.min(90)).collect();
+            let total = if weights.is_empty() { 0 } else { total };
+            let large: Vec<BigInt> = weights.iter().copied().map(BigInt::from).collect();
+            prop_assert_eq!(spread_by(total, &weights), spread(total, &large));
+        }
+
         #[test]
         fn pieces_add_up_to_the_whole(total in -10i128.pow(20)..10i128.pow(20), weights in prop::collection::vec(0u64.., 1..20)) {
             let weights: Vec<BigInt> = weights.into_iter().map(BigInt::from).collect();

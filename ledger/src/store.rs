@@ -14,7 +14,7 @@ use chrono::Utc;
 use deltalake::kernel::transaction::{CommitBuilder, CommitProperties, TransactionError};
 use deltalake::kernel::{Action, Add, DataType, PrimitiveType, Remove, StructField, StructType, Transaction};
 use deltalake::protocol::{DeltaOperation, SaveMode};
-use deltalake::{DeltaTable, DeltaTableError, Path};
+use deltalake::{DeltaTable, DeltaTableBuilder, DeltaTableError, Path};
 use futures::{StreamExt, TryStreamExt};
 use object_store::{ObjectStore, ObjectStoreExt};
 use serde_json::Value;
@@ -110,7 +110,7 @@ impl Store {
         if let Ok(path) = url.to_file_path() {
             std::fs::create_dir_all(&path).map_err(|source| Error::File { doing: "make the folder", path, source })?;
         }
-        let delta = DeltaTable::try_from_url(url).await.map_err(failed)?;
+        let delta = DeltaTableBuilder::from_url(url).and_then(DeltaTableBuilder::build).map_err(failed)?;
         let created = delta
             .create()
             .with_table_name(table.name)

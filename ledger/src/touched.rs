@@ -24,10 +24,6 @@ impl Touched {
         Self { all: true, ..Self::default() }
     }
 
-    pub(crate) fn is_nothing(&self) -> bool {
-        !self.all && self.usage.is_empty() && self.starts.is_empty()
-    }
-
     /// What was held over `held`, from its start on, changed over `changed`.
     pub(crate) fn holding(&mut self, held: Interval, changed: Interval) {
         self.starts.insert(held.start().utc_day());
@@ -89,6 +85,6 @@ mod tests {
         assert_eq!(Touched::from_note(Some(&touched.to_note())), touched);
         assert_eq!(Touched::from_note(Some(&touched.to_note().to_string().into())), touched);
         assert!(Touched::from_note(Some(&json!("what?"))).all);
-        assert!(Touched::from_note(None).is_nothing());
+        assert_eq!(Touched::from_note(None), Touched::default());
     }
 }

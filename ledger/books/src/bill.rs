@@ -15,6 +15,7 @@ pub(crate) use leaves::{Leaf, Leaves, NO_LEAF};
 use crate::attempt::Name;
 use crate::line::Line;
 use crate::prices::PriceBook;
+use crate::report::bundles::Bundles;
 use crate::report::{Dimension, ReportInput, UNOWNED};
 use crate::slots::Slots;
 use cardhour_domain::{CardTime, Money, Month};
@@ -55,7 +56,7 @@ pub struct Charge {
 /// Held time without a price is a charge too, without money: so the hours of all charges are the hours held, and what
 /// `close` has to refuse can be seen. Without a price book every charge is such.
 pub fn charges(input: &ReportInput, slots: &Slots, book: Option<&PriceBook>) -> Vec<Charge> {
-    let leaves = Leaves::of(input, slots, book);
+    let leaves = Leaves::of(&Bundles::of(input, &[]), slots, book);
     let mut charges: Vec<Charge> = leaves.all().iter().map(|leaf| charge_of(leaf, book)).collect();
     charges.sort_by(|a, b| a.order().cmp(&b.order()));
     charges

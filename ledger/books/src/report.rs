@@ -6,6 +6,7 @@
 //!
 //! Start at [`report()`]. Does not: load anything, know of formats, round anything that it adds up again.
 
+pub(crate) mod bundles;
 mod capacity;
 mod dimension;
 mod fold;

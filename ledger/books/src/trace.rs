@@ -151,7 +151,8 @@ fn charge(fold: &Fold<'_>, piece: &Piece, book: Option<&PriceBook>) -> TracedCha
 /// The attempts of a row's held cells.
 fn attempts(input: &ReportInput, fold: &Fold<'_>, row: u32) -> Vec<TracedAttempt> {
     let mut sums: FxHashMap<Option<u32>, (CardTime, CardTime)> = FxHashMap::default();
-    for (cell, _) in input.cells.iter().zip(&fold.row_of_cell).filter(|(_, of)| **of == row) {
+    let cells = (0..).zip(&input.cells);
+    for (_, cell) in cells.filter(|(i, _)| fold.row_of_cell(*i) == Some(row)) {
         let (card_time, billed_time) = sums.entry(cell.attempt).or_default();
         *card_time += cell.card_time;
         *billed_time += cell.billed_time;

@@ -1,7 +1,6 @@
 //! Holes in the price book: held time that no price is for.
 
 use crate::attempt::Name;
-use crate::cell::Cell;
 use crate::prices::{PriceBook, Priced, Selector};
 use cardhour_domain::{CardTime, Interval, Timestamp};
 use rustc_hash::FxHashMap;
@@ -45,15 +44,15 @@ impl Holes {
         })
     }
 
-    /// Adds a cell. What isn't billed needs no price.
-    pub fn add(&mut self, hole: u32, cell: &Cell, span: Interval) {
-        if cell.billed_time.is_zero() {
+    /// Adds billed time of some slot. What isn't billed needs no price.
+    pub fn add(&mut self, hole: u32, billed_time: CardTime, span: Interval) {
+        if billed_time.is_zero() {
             return;
         }
         let sum = &mut self.sums[hole as usize];
         let (during, billed) = sum.unwrap_or((span, CardTime::ZERO));
         let during = Interval::new(during.start().min(span.start()), during.end().max(span.end())).expect("spans grow");
-        *sum = Some((during, billed + cell.billed_time));
+        *sum = Some((during, billed + billed_time));
     }
 
     /// Those with some billed time, in order of their values.

@@ -1,15 +1,15 @@
-//! Which leaf of the bill each cell belongs to, and what each leaf costs.
+//! Which leaf of the bill each bundle of cells belongs to, and what each leaf costs.
 
 use super::holes::{Hole, Holes};
 use crate::attempt::Name;
 use crate::prices::{PriceBook, Priced};
-use crate::report::ReportInput;
+use crate::report::bundles::{Bundle, Bundles};
 use crate::report::names::Tuples;
 use crate::slots::{Era, Slots};
-use cardhour_domain::{CardShare, CardState, CardTime, Money, Month};
+use cardhour_domain::{CardState, CardTime, Money, Month};
 use rustc_hash::FxHashMap;
 
-/// In place of a leaf's number: the cell isn't held, so nobody pays for it here.
+/// In place of a leaf's number: it isn't held, so nobody pays for it here.
 pub(crate) const NO_LEAF: u32 = u32::MAX;
 
 /// One leaf.
@@ -42,28 +42,27 @@ impl<'a> Leaf<'a> {
     }
 }
 
-/// The leaves of some cells.
+/// The leaves of some bundles of cells.
 pub(crate) struct Leaves<'a> {
     leaves: Vec<Leaf<'a>>,
-    /// Leaf of each cell, [`NO_LEAF`] for one that isn't held.
-    of_cell: Vec<u32>,
+    /// Leaf of each bundle, [`NO_LEAF`] for one that isn't held.
+    pub of_bundle: Vec<u32>,
     /// What is shown of the time that no price matches.
     pub holes: Vec<Hole>,
 }
 
 impl<'a> Leaves<'a> {
-    /// Sums the held cells into leaves, and prices each leaf once.
-    pub fn of(input: &'a ReportInput, slots: &Slots, book: Option<&PriceBook>) -> Self {
-        let mut sorter = Sorter::new(input, slots, book);
-        let mut of_cell = Vec::with_capacity(input.cells.len());
+    /// Sums what is held into leaves, and prices each leaf once.
+    pub fn of(bundles: &Bundles<'a>, slots: &Slots, book: Option<&PriceBook>) -> Self {
+        let mut sorter = Sorter::new(bundles, slots, book);
+        let mut of_bundle = Vec::with_capacity(bundles.all.len());
         let (mut held, mut billed) = (CardTime::ZERO, CardTime::ZERO);
-        for index in 0..input.cells.len() {
-            let cell = &input.cells[index];
-            of_cell.push(match cell.state {
+        for bundle in &bundles.all {
+            of_bundle.push(match bundle.state {
                 CardState::Held => {
-                    held += cell.card_time;
-                    billed += cell.billed_time;
-                    sorter.add(index)
+                    held += bundle.card_time;
+                    billed += bundle.billed_time;
+                    sorter.add(bundle)
                 }
                 CardState::Down | CardState::Reserved | CardState::Free | CardState::Unaccounted => NO_LEAF,
             });
@@ -75,57 +74,36 @@ impl<'a> Leaves<'a> {
                 leaf.cost = Some(book.rate(price, leaf.window).charge(leaf.billed_time, book.currency()));
             }
         }
-        assert_eq!(
-            leaves.iter().map(|leaf| leaf.card_time).sum::<CardTime>(),
-            held,
-            "LED-6: leaves hold what was held"
-        );
-        assert_eq!(
-            leaves.iter().map(|leaf| leaf.billed_time).sum::<CardTime>(),
-            billed,
-            "LED-6: leaves bill what is billed"
-        );
+        let sum = |of: fn(&Leaf<'_>) -> CardTime| leaves.iter().map(of).sum::<CardTime>();
+        assert_eq!(sum(|leaf| leaf.card_time), held, "LED-6: leaves hold what was held");
+        assert_eq!(sum(|leaf| leaf.billed_time), billed, "LED-6: leaves bill what is billed");
         let holes = sorter.holes.map_or_else(Vec::new, Holes::into_list);
-        Self { leaves, of_cell, holes }
+        Self { leaves, of_bundle, holes }
     }
 
     /// All of them, by number.
     pub fn all(&self) -> &[Leaf<'a>] {
         &self.leaves
     }
-
-    /// The leaf's number of a cell, [`NO_LEAF`] for one that isn't held.
-    pub fn of_cell(&self, cell: usize) -> u32 {
-        self.of_cell[cell]
-    }
 }
 
-/// What a price can depend on, as small numbers: place, the attempt's part, share, and which prices have begun.
+/// What a price can depend on: place, class of attempts, share, and which prices have begun.
 type PriceKey = [u32; 4];
 
 /// Owner, model, what is paid, and month with window.
 type LeafKey = [u32; 4];
 
-const UNKNOWN: u32 = u32::MAX;
-
-/// Sorts cells into leaves by small numbers only; texts are looked at once for each new combination.
+/// Sorts bundles into leaves by small numbers only; texts are looked at once for each new combination.
 struct Sorter<'a, 'b> {
-    input: &'a ReportInput,
+    bundles: &'b Bundles<'a>,
     slots: &'b Slots,
     book: Option<&'b PriceBook>,
     leaves: Vec<Leaf<'a>>,
     numbers: FxHashMap<LeafKey, u32>,
     prices: FxHashMap<PriceKey, Match>,
     holes: Option<Holes>,
-    /// Cluster, pool, model, MIG profile.
-    places: Tuples<'a, 4>,
-    models: Tuples<'a, 1>,
-    owners: Tuples<'a, 3>,
-    /// Queue, class, org, project.
-    selected: Tuples<'a, 4>,
-    shares: FxHashMap<CardShare, u32>,
-    /// Owner and selected of each attempt, [`UNKNOWN`] until a cell points at it.
-    attempts: Vec<[u32; 2]>,
+    /// For each place, the number of its model.
+    models: Vec<u32>,
     /// For each slot: which prices have begun, and its month with its window.
     times: Vec<[u32; 2]>,
 }
@@ -138,7 +116,7 @@ enum Match {
 }
 
 impl<'a, 'b> Sorter<'a, 'b> {
-    fn new(input: &'a ReportInput, slots: &'b Slots, book: Option<&'b PriceBook>) -> Self {
+    fn new(bundles: &'b Bundles<'a>, slots: &'b Slots, book: Option<&'b PriceBook>) -> Self {
         let mut starts: FxHashMap<_, u32> = FxHashMap::default();
         let mut months: FxHashMap<_, u32> = FxHashMap::default();
         let mut times = Vec::with_capacity(slots.all().len());
@@ -147,66 +125,53 @@ impl<'a, 'b> Sorter<'a, 'b> {
             let start = *starts.entry(slot.effective_at).or_insert(next_start);
             times.push([start, *months.entry((slot.month, slot.window)).or_insert(next_month)]);
         }
+        let mut models: Tuples<'a, 1> = Tuples::new();
+        let models = bundles.places.iter().map(|place| models.number([place.model])).collect();
         Self {
-            input,
+            bundles,
             slots,
             book,
             leaves: Vec::new(),
             numbers: FxHashMap::default(),
             prices: FxHashMap::default(),
             holes: book.map(Holes::new),
-            places: Tuples::new(),
-            models: Tuples::new(),
-            owners: Tuples::new(),
-            selected: Tuples::new(),
-            shares: FxHashMap::default(),
-            attempts: vec![[UNKNOWN; 2]; input.attempts.len()],
+            models,
             times,
         }
     }
 
-    /// The leaf of a held cell, which it is added to.
-    fn add(&mut self, index: usize) -> u32 {
-        let cell = &self.input.cells[index];
-        let [owner, selected] = self.attempt(cell.attempt);
-        let [start, month] = self.times[cell.slot as usize];
-        let matched = match self.book {
-            None => Match::NoBook,
-            Some(book) => {
-                let place = self.places.number([
-                    Some(&cell.cluster),
-                    cell.pool.as_ref(),
-                    cell.model.as_ref(),
-                    cell.mig_profile.as_ref(),
-                ]);
-                let share = self.share(cell.share);
-                match self.prices.get(&[place, selected, share, start]) {
-                    Some(matched) => *matched,
-                    None => {
-                        let matched = self.find(book, index, selected);
-                        self.prices.insert([place, selected, share, start], matched);
-                        matched
-                    }
-                }
+    /// The leaf of what is held, to which it is added.
+    fn add(&mut self, bundle: &Bundle) -> u32 {
+        let [start, month] = self.times[bundle.slot as usize];
+        let key = [bundle.place, bundle.class, bundle.share, start];
+        let matched = match self.prices.get(&key) {
+            Some(matched) => *matched,
+            None => {
+                let matched = self.find(bundle);
+                self.prices.insert(key, matched);
+                matched
             }
         };
-        let slot = self.slots.slot(cell.slot);
+        let slot = self.slots.slot(bundle.slot);
         let price = match matched {
             Match::Price(price) => Some(price as usize),
             Match::NoBook => None,
             Match::Hole(hole) => {
                 if slot.era == Era::Shown {
-                    self.holes.as_mut().expect("a hole is in a book").add(hole, cell, slot.span);
+                    self.holes.as_mut().expect("a hole is in a book").add(hole, bundle.billed_time, slot.span);
                 }
                 None
             }
         };
-        let model = self.models.number([cell.model.as_ref()]);
+        let class = self.bundles.class(bundle);
         let paid = price.map_or(0, |price| price as u32 + 1);
-        let number = *self.numbers.entry([owner, model, paid, month]).or_insert_with(|| {
+        let key = [class.owner, self.models[bundle.place as usize], paid, month];
+        let number = *self.numbers.entry(key).or_insert_with(|| {
             self.leaves.push(Leaf {
-                owner: self.owners.get(owner),
-                model: cell.model.as_ref(),
+                owner: class.attempt.map_or([None; 3], |attempt| {
+                    [attempt.org.as_ref(), attempt.project.as_ref(), attempt.user.as_ref()]
+                }),
+                model: self.bundles.place(bundle).model,
                 price,
                 window: slot.window,
                 month: slot.month,
@@ -218,52 +183,33 @@ impl<'a, 'b> Sorter<'a, 'b> {
             u32::try_from(self.leaves.len() - 1).expect("fewer leaves than cells")
         });
         let leaf = &mut self.leaves[number as usize];
-        leaf.card_time += cell.card_time;
-        leaf.billed_time += cell.billed_time;
+        leaf.card_time += bundle.card_time;
+        leaf.billed_time += bundle.billed_time;
         number
     }
 
-    /// The price of a cell, by its texts.
-    fn find(&mut self, book: &PriceBook, index: usize, selected: u32) -> Match {
-        let cell = &self.input.cells[index];
-        let [queue, class, org, project] = self.selected.get(selected).map(|name| name.map(|name| &**name));
-        let share = cell.share.map_or_else(|| "1".to_owned(), |share| share.cards().normalize().to_string());
+    /// The price of a bundle, by its texts.
+    fn find(&mut self, bundle: &Bundle) -> Match {
+        let Some(book) = self.book else { return Match::NoBook };
+        let (place, attempt) = (self.bundles.place(bundle), self.bundles.class(bundle).attempt);
+        let share = self.bundles.share(bundle);
+        let share = share.map_or_else(|| "1".to_owned(), |share| share.cards().normalize().to_string());
+        let of_place = |name: Option<&'a Name>| name.map(|name| &**name);
         let what = Priced {
-            model: cell.model.as_deref(),
-            mig_profile: cell.mig_profile.as_deref(),
+            model: of_place(place.model),
+            mig_profile: of_place(place.mig_profile),
             share: Some(&share),
-            pool: cell.pool.as_deref(),
-            queue,
-            class,
-            org,
-            project,
-            cluster: Some(&*cell.cluster),
+            pool: of_place(place.pool),
+            queue: attempt.and_then(|attempt| attempt.queue.as_deref()),
+            class: attempt.and_then(|attempt| attempt.class.as_deref()),
+            org: attempt.and_then(|attempt| attempt.org.as_deref()),
+            project: attempt.and_then(|attempt| attempt.project.as_deref()),
+            cluster: Some(place.cluster),
         };
-        let effective_at = self.slots.slot(cell.slot).effective_at;
+        let effective_at = self.slots.slot(bundle.slot).effective_at;
         match effective_at.and_then(|at| book.find(&what, at)) {
             Some(price) => Match::Price(u32::try_from(price).expect("a price book is a text file")),
             None => Match::Hole(self.holes.as_mut().expect("there is a book").number(&what, effective_at)),
         }
-    }
-
-    /// Owner and selected part of an attempt. Held time always has one; none stands for time that a source gave without its job.
-    fn attempt(&mut self, attempt: Option<u32>) -> [u32; 2] {
-        let Some(index) = attempt.map(|attempt| attempt as usize) else {
-            return [self.owners.number([None; 3]), self.selected.number([None; 4])];
-        };
-        if self.attempts[index][0] == UNKNOWN {
-            let attempt = &self.input.attempts[index];
-            let (org, project) = (attempt.org.as_ref(), attempt.project.as_ref());
-            let owner = self.owners.number([org, project, attempt.user.as_ref()]);
-            let selected = self.selected.number([attempt.queue.as_ref(), attempt.class.as_ref(), org, project]);
-            self.attempts[index] = [owner, selected];
-        }
-        self.attempts[index]
-    }
-
-    fn share(&mut self, share: Option<CardShare>) -> u32 {
-        let Some(share) = share else { return 0 };
-        let next = u32::try_from(self.shares.len() + 1).expect("fewer shares than cells");
-        *self.shares.entry(share).or_insert(next)
     }
 }

@@ -1,21 +1,21 @@
 //! The fold under every report: cells to rows, rows to sums.
 
-use super::capacity::Capacity;
-use super::input::{ReportInput, is_failed};
+use super::bundles::{BundlePlace, Bundles};
+use super::capacity::{Capacity, GroupCapacity};
+use super::input::ReportInput;
 use super::money::Pieces;
 use super::query::{ReportKind, ReportQuery};
 use super::rows::{Place, RowKey, Rows};
 use super::sums::{Asked, Sums, in_proportion};
 use crate::attempt::Name;
 use crate::bill::{Leaves, NO_LEAF};
-use crate::cell::Cell;
 use crate::prices::PriceBook;
 use crate::slots::{Era, Slots};
 use cardhour_domain::{CardState, CardTime, Interval};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
-/// In place of a row's: the report doesn't tell of the cell.
-pub(crate) const NO_ROW: u32 = u32::MAX;
+/// In place of a row's number: the report doesn't tell of it.
+const NO_ROW: u32 = u32::MAX;
 
 /// All rows of a report with what they add up.
 pub(crate) struct Fold<'a> {
@@ -25,8 +25,8 @@ pub(crate) struct Fold<'a> {
     pub sums: Vec<Sums>,
     /// Of the rows that are shown.
     pub total: Sums,
-    /// Row of each cell, [`NO_ROW`] for one the report doesn't tell of.
-    pub row_of_cell: Vec<u32>,
+    row_of_bundle: Vec<u32>,
+    bundle_of_cell: Vec<u32>,
     pub leaves: Leaves<'a>,
     pub pieces: Pieces,
     /// Clusters that hold cards of which nobody says how many there are.
@@ -36,44 +36,51 @@ pub(crate) struct Fold<'a> {
 impl<'a> Fold<'a> {
     pub fn of(input: &'a ReportInput, slots: &'a Slots, book: Option<&'a PriceBook>, query: &ReportQuery) -> Self {
         let ReportQuery { report, ref by, range, .. } = *query;
-        let leaves = Leaves::of(input, slots, book);
-        let mut rows = Rows::new(by, input.attempts.len(), slots, book);
-        let row_of_cell = rows_of_cells(input, &leaves, &mut rows, report);
+        let bundles = Bundles::of(input, by);
+        let leaves = Leaves::of(&bundles, slots, book);
+        let mut rows = Rows::new(by, slots, book);
+        let row_of = rows_of_bundles(input, &bundles, &leaves, &mut rows, report);
         let never_held = if counts_jobs(report) { rows_of_never_held(input, range, &mut rows) } else { Vec::new() };
-        let capacity =
-            (report == ReportKind::Capacity || report == ReportKind::Coverage).then(|| Capacity::of(input, slots));
-        let rows_of_capacity: Vec<u32> = capacity
-            .iter()
-            .flat_map(|capacity| &capacity.groups)
-            .map(|group| {
-                let (nobody, place) = (rows.nobody(None), rows.place(group.place));
-                rows.row(nobody, place, group.slot, None)
-            })
-            .collect();
+        let capacity = match report {
+            ReportKind::Capacity | ReportKind::Coverage => Some(Capacity::of(input, slots)),
+            ReportKind::Usage | ReportKind::Bill | ReportKind::Owners => None,
+        };
+        let groups = capacity.as_ref().map_or(&[][..], |capacity| &capacity.groups);
+        let nobody = rows.nobody(None);
+        let mut row_of_group = |group: &GroupCapacity<'a>| {
+            let place = rows.place(group.place);
+            rows.row(nobody, place, group.slot, None)
+        };
+        let row_of_group: Vec<u32> = groups.iter().map(&mut row_of_group).collect();
 
         let (rows, place_of) = rows.finish();
-        let row_of_cell: Vec<u32> =
-            row_of_cell.into_iter().map(|row| if row == NO_ROW { NO_ROW } else { place_of[row as usize] }).collect();
+        let in_order = |row: u32| if row == NO_ROW { NO_ROW } else { place_of[row as usize] };
+        let row_of: Vec<u32> = row_of.into_iter().map(in_order).collect();
         let mut sums = vec![Sums::default(); rows.len()];
-        for (cell, &row) in input.cells.iter().zip(&row_of_cell).filter(|(_, row)| **row != NO_ROW) {
-            sums[row as usize].add_cell(cell);
+        for (bundle, &row) in bundles.all.iter().zip(&row_of).filter(|(_, row)| **row != NO_ROW) {
+            let sums = &mut sums[row as usize];
+            sums.add_bundle(bundle, bundles.class(bundle));
+            let known =
+                capacity.as_ref().is_some_and(|capacity| !capacity.unknown.contains(&bundles.place(bundle).cluster));
+            if known && bundle.state == CardState::Unaccounted {
+                sums.unaccounted_of_capacity += bundle.card_time;
+            }
         }
-        for (group, row) in capacity.iter().flat_map(|capacity| &capacity.groups).zip(rows_of_capacity) {
-            let sums = &mut sums[place_of[row as usize] as usize];
+        for (group, row) in groups.iter().zip(row_of_group) {
+            let sums = &mut sums[in_order(row) as usize];
             *sums.capacity.get_or_insert_default() += group.capacity;
             sums.over_capacity += group.over;
             sums.unaccounted += group.unaccounted;
             sums.unaccounted_of_capacity += group.unaccounted;
         }
-        if let Some(capacity) = &capacity {
-            add_unaccounted_of_capacity(input, &row_of_cell, capacity, &mut sums);
-        }
         let mut total = Sums::default();
         if counts_jobs(report) {
-            let never_held = never_held.into_iter().map(|(row, attempt)| (place_of[row as usize], attempt));
-            add_attempts(input, &row_of_cell, never_held, &rows, &mut sums, &mut total);
+            add_asked(input, &bundles, &row_of, &mut sums);
+            let never_held = never_held.into_iter().map(|(row, attempt)| (in_order(row), attempt));
+            let holders = bundles.holders.iter().map(|&(bundle, attempt)| (row_of[bundle as usize], attempt));
+            count_jobs(input, never_held.chain(holders), &rows, &mut sums, &mut total);
         }
-        let pieces = Pieces::of(&leaves, &input.cells, &row_of_cell);
+        let pieces = Pieces::of(&leaves, &bundles.all, &row_of);
         if let Some(book) = book {
             for (sums, money) in sums.iter_mut().zip(pieces.by_row(&leaves, book, rows.len())) {
                 sums.money = money;
@@ -83,7 +90,21 @@ impl<'a> Fold<'a> {
             total.add(sums);
         }
         let without_capacity = capacity.map_or_else(Vec::new, |capacity| capacity.unknown);
-        Self { rows, sums, total, row_of_cell, leaves, pieces, without_capacity }
+        Self {
+            rows,
+            sums,
+            total,
+            row_of_bundle: row_of,
+            bundle_of_cell: bundles.of_cell,
+            leaves,
+            pieces,
+            without_capacity,
+        }
+    }
+
+    /// Row of a cell; none for one the report doesn't tell of.
+    pub fn row_of_cell(&self, cell: usize) -> Option<u32> {
+        Some(self.row_of_bundle[self.bundle_of_cell[cell] as usize]).filter(|row| *row != NO_ROW)
     }
 }
 
@@ -104,41 +125,41 @@ fn tells_of(report: ReportKind, state: CardState) -> bool {
     }
 }
 
-fn rows_of_cells<'a>(input: &'a ReportInput, leaves: &Leaves<'a>, rows: &mut Rows<'a>, report: ReportKind) -> Vec<u32> {
-    let owners: FxHashMap<(&str, &str), [Option<&'a Name>; 3]> = input
-        .reservations
+fn rows_of_bundles<'a>(
+    input: &'a ReportInput,
+    bundles: &Bundles<'a>,
+    leaves: &Leaves<'a>,
+    rows: &mut Rows<'a>,
+    report: ReportKind,
+) -> Vec<u32> {
+    let mut owners: FxHashMap<(&str, &str), [Option<&'a Name>; 3]> = FxHashMap::default();
+    for set_aside in &input.reservations {
+        let owner = [set_aside.org.as_ref(), set_aside.project.as_ref(), set_aside.user.as_ref()];
+        owners.insert((&*set_aside.cluster, &*set_aside.name), owner);
+    }
+    let of_class: Vec<Option<u32>> =
+        bundles.classes.iter().map(|class| class.attempt.map(|attempt| rows.attempt(attempt))).collect();
+    let of_place: Vec<(u32, u32)> = bundles
+        .places
         .iter()
-        .map(|set_aside| {
-            let owner = [set_aside.org.as_ref(), set_aside.project.as_ref(), set_aside.user.as_ref()];
-            ((&*set_aside.cluster, &*set_aside.name), owner)
+        .map(|place| {
+            let BundlePlace { cluster, pool, node, model, .. } = *place;
+            let owner = place.reservation.and_then(|name| owners.get(&(&**cluster, &**name))).copied();
+            (rows.place(Place { cluster: Some(cluster), pool, node, model }), rows.nobody(owner))
         })
         .collect();
-    let mut numbers = Vec::with_capacity(input.cells.len());
-    for (i, cell) in input.cells.iter().enumerate() {
-        if !tells_of(report, cell.state) {
+    let mut numbers = Vec::with_capacity(bundles.all.len());
+    for (bundle, &leaf) in bundles.all.iter().zip(&leaves.of_bundle) {
+        if !tells_of(report, bundle.state) {
             numbers.push(NO_ROW);
             continue;
         }
-        let attempt = match (cell.attempt, &cell.reservation) {
-            (Some(index), _) => rows.attempt(index, &input.attempts[index as usize]),
-            (None, Some(name)) => rows.nobody(owners.get(&(&*cell.cluster, &**name)).copied()),
-            (None, None) => rows.nobody(None),
-        };
-        let place = rows.place(place(cell));
-        let leaf = leaves.of_cell(i);
+        let (place, set_aside_for) = of_place[bundle.place as usize];
+        let attempt = of_class[bundle.class as usize].unwrap_or(set_aside_for);
         let price = if leaf == NO_LEAF { None } else { leaves.all()[leaf as usize].price };
-        numbers.push(rows.row(attempt, place, cell.slot, price));
+        numbers.push(rows.row(attempt, place, bundle.slot, price));
     }
     numbers
-}
-
-fn place(cell: &Cell) -> Place<'_> {
-    Place {
-        cluster: Some(&cell.cluster),
-        pool: cell.pool.as_ref(),
-        node: cell.node.as_ref(),
-        model: cell.model.as_ref(),
-    }
 }
 
 /// Attempts that never held anything are in the row of what is known of them, with place and time absent; in a report of a
@@ -148,7 +169,7 @@ fn rows_of_never_held<'a>(input: &'a ReportInput, range: Option<Interval>, rows:
     for (index, attempt) in (0..).zip(&input.attempts).filter(|(_, attempt)| attempt.never_held()) {
         let submitted_in = |range: Interval| attempt.submitted_at.is_some_and(|at| range.contains(at));
         if range.is_none_or(submitted_in) {
-            let group = rows.attempt(index, attempt);
+            let group = rows.attempt(attempt);
             let place = rows.place(Place { cluster: Some(&attempt.cluster), ..Place::default() });
             found.push((rows.row_without_time(group, place), index));
         }
@@ -156,83 +177,80 @@ fn rows_of_never_held<'a>(input: &'a ReportInput, range: Option<Interval>, rows:
     found
 }
 
-/// Unaccounted time of clusters whose capacity is known, for the coverage of a pool.
-fn add_unaccounted_of_capacity(input: &ReportInput, row_of_cell: &[u32], capacity: &Capacity<'_>, sums: &mut [Sums]) {
-    let cells = input.cells.iter().zip(row_of_cell);
-    for (cell, &row) in cells.filter(|(cell, row)| cell.state == CardState::Unaccounted && **row != NO_ROW) {
-        if !capacity.unknown.contains(&&cell.cluster) {
-            sums[row as usize].unaccounted_of_capacity += cell.card_time;
-        }
+/// Card-time asked for by attempts that had other than they asked for: in proportion to what they held in a row, which was summed
+/// first, so that cuts change nothing (LED-7).
+fn add_asked(input: &ReportInput, bundles: &Bundles<'_>, row_of: &[u32], sums: &mut [Sums]) {
+    let mut held: FxHashMap<(u32, u32), CardTime> = FxHashMap::default();
+    for (&(bundle, attempt), time) in &bundles.resized {
+        *held.entry((row_of[bundle as usize], attempt)).or_default() += *time;
+    }
+    for ((row, attempt), held) in held {
+        let attempt = &input.attempts[attempt as usize];
+        let asked = attempt.cards_requested.expect("only of those that say it");
+        let asked = in_proportion(held, asked.parts(), attempt.cards.parts());
+        sums[row as usize].asked.add(&Asked::Known(asked));
     }
 }
 
-/// What goes by attempts: how many there are and of how many jobs, what failed, what was asked for.
-fn add_attempts(
+/// Attempts and jobs of each row and of all that are shown, each once.
+fn count_jobs(
     input: &ReportInput,
-    row_of_cell: &[u32],
-    never_held: impl Iterator<Item = (u32, u32)>,
+    in_rows: impl Iterator<Item = (u32, u32)>,
     rows: &[RowKey],
     sums: &mut [Sums],
     total: &mut Sums,
 ) {
-    let mut seen: Vec<(u32, u32)> = never_held.collect();
-    // Attempts whose asked cards aren't those they had: summed by row first, so that cuts change nothing (LED-7).
-    let mut resized: FxHashMap<(u32, u32), CardTime> = FxHashMap::default();
-    for (cell, &row) in input.cells.iter().zip(row_of_cell) {
-        let (CardState::Held, Some(index)) = (cell.state, cell.attempt) else {
-            if cell.state == CardState::Held {
-                sums[row as usize].asked = Asked::Unknown;
-            }
-            continue;
-        };
-        let attempt = &input.attempts[index as usize];
-        let row_sums = &mut sums[row as usize];
-        seen.push((row, index));
-        if is_failed(attempt.state) {
-            row_sums.failed += cell.card_time;
-        }
-        match attempt.cards_requested {
-            None => row_sums.asked = Asked::Unknown,
-            Some(asked) if asked == attempt.cards => row_sums.asked.add(&Asked::Known(cell.card_time)),
-            Some(_) => *resized.entry((row, index)).or_default() += cell.card_time,
-        }
-    }
-    for ((row, index), held) in resized {
-        let attempt = &input.attempts[index as usize];
-        let asked = attempt.cards_requested.expect("only those that say it");
-        sums[row as usize].asked.add(&match attempt.cards.parts() {
-            0 => Asked::Unknown,
-            had => Asked::Known(in_proportion(held, asked.parts(), had)),
-        });
-    }
-
+    let pack = |row: u32, number: u32| u64::from(row) << 32 | u64::from(number);
+    let unpack = |pair: u64| ((pair >> 32) as usize, pair as u32 as usize);
+    let mut seen: Vec<u64> = in_rows.map(|(row, attempt)| pack(row, attempt)).collect();
     seen.sort_unstable();
     seen.dedup();
     let jobs = jobs(input);
-    let shown = |row: u32| rows[row as usize].era == Era::Shown;
     let (mut all_attempts, mut all_jobs) = (vec![false; input.attempts.len()], vec![false; input.attempts.len()]);
-    for &(row, index) in seen.iter().filter(|(row, _)| shown(*row)) {
-        sums[row as usize].attempts += 1;
-        all_attempts[index as usize] = true;
-        all_jobs[jobs[index as usize] as usize] = true;
+    for &pair in &seen {
+        let (row, attempt) = unpack(pair);
+        sums[row].attempts += 1;
+        if rows[row].era == Era::Shown {
+            all_attempts[attempt] = true;
+            all_jobs[jobs[attempt] as usize] = true;
+        }
     }
     let count = |marks: &[bool]| marks.iter().filter(|mark| **mark).count() as u64;
     (total.attempts, total.jobs) = (count(&all_attempts), count(&all_jobs));
-    let mut of_jobs: Vec<(u32, u32)> = seen.into_iter().map(|(row, index)| (row, jobs[index as usize])).collect();
+    let mut of_jobs = seen;
+    for pair in &mut of_jobs {
+        let (row, attempt) = unpack(*pair);
+        *pair = pack(row as u32, jobs[attempt]);
+    }
     of_jobs.sort_unstable();
     of_jobs.dedup();
-    for (row, _) in of_jobs {
-        sums[row as usize].jobs += 1;
+    for pair in of_jobs {
+        sums[unpack(pair).0].jobs += 1;
     }
 }
 
-/// The number of each attempt's job.
+/// The number of each attempt's job. Attempts in order of their keys have the runs of a job side by side; those in any other
+/// order are looked up.
 fn jobs(input: &ReportInput) -> Vec<u32> {
-    let mut numbers: FxHashMap<&str, u32> = FxHashMap::default();
-    let mut jobs = Vec::with_capacity(input.attempts.len());
-    for attempt in &input.attempts {
-        let next = numbers.len() as u32;
-        jobs.push(*numbers.entry(attempt.key.job()).or_insert(next));
+    let attempts = &input.attempts;
+    let mut next = 0;
+    if attempts.is_sorted_by(|a, b| a.key <= b.key) {
+        let same = |i: usize| i > 0 && attempts[i - 1].key.job() == attempts[i].key.job();
+        return (0..attempts.len())
+            .map(|i| {
+                next += u32::from(i > 0 && !same(i));
+                next
+            })
+            .collect();
     }
-    jobs
+    let mut numbers: FxHashMap<&str, u32> = FxHashMap::with_capacity_and_hasher(attempts.len(), FxBuildHasher);
+    attempts
+        .iter()
+        .map(|attempt| {
+            *numbers.entry(attempt.key.job()).or_insert_with(|| {
+                next += 1;
+                next - 1
+            })
+        })
+        .collect()
 }

@@ -1,10 +1,10 @@
 //! Spreads the rounded leaves of the bill over the rows of a report (LED-6).
 
+use super::bundles::Bundle;
 use super::sums::{RowMoney, standard};
 use crate::bill::{Leaves, NO_LEAF};
 use crate::prices::PriceBook;
-use cardhour_domain::{CardTime, spread};
-use num_bigint::BigInt;
+use cardhour_domain::{CardTime, spread_by};
 use rustc_hash::FxHashMap;
 
 /// What of one leaf falls into one row.
@@ -29,18 +29,17 @@ pub(crate) struct Pieces {
 }
 
 impl Pieces {
-    /// `row_of_cell`: the row's place of each cell.
+    /// `row_of`: the row's place of each bundle.
     ///
     /// A leaf in one row is there whole. One in several is spread by its unrounded cost, which inside of one leaf is its
     /// billed time, by largest remainder; of equal remainders the one whose row comes first takes it, and rows are in the order of their values.
-    pub fn of(leaves: &Leaves<'_>, input: &[crate::cell::Cell], row_of_cell: &[u32]) -> Self {
+    pub fn of(leaves: &Leaves<'_>, bundles: &[Bundle], row_of: &[u32]) -> Self {
         let mut sums: FxHashMap<(u32, u32), (CardTime, CardTime)> = FxHashMap::default();
-        for (i, cell) in input.iter().enumerate() {
-            let leaf = leaves.of_cell(i);
+        for ((bundle, &leaf), &row) in bundles.iter().zip(&leaves.of_bundle).zip(row_of) {
             if leaf != NO_LEAF {
-                let (card_time, billed_time) = sums.entry((leaf, row_of_cell[i])).or_default();
-                *card_time += cell.card_time;
-                *billed_time += cell.billed_time;
+                let (card_time, billed_time) = sums.entry((leaf, row)).or_default();
+                *card_time += bundle.card_time;
+                *billed_time += bundle.billed_time;
             }
         }
         let mut all: Vec<Piece> = sums
@@ -64,8 +63,8 @@ impl Pieces {
                 continue;
             }
             cut = true;
-            let weights: Vec<BigInt> = pieces.iter().map(|piece| piece.billed_time.part_ms().into()).collect();
-            let (list_costs, costs) = (spread(list_cost.micros(), &weights), spread(cost.micros(), &weights));
+            let weights: Vec<i128> = pieces.iter().map(|piece| piece.billed_time.part_ms()).collect();
+            let (list_costs, costs) = (spread_by(list_cost.micros(), &weights), spread_by(cost.micros(), &weights));
             for (piece, (list_cost, cost)) in pieces.iter_mut().zip(list_costs.into_iter().zip(costs)) {
                 (piece.list_cost, piece.cost) = (Some(list_cost), Some(cost));
             }

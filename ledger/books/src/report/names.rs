@@ -10,6 +10,8 @@ use std::sync::Arc;
 
 /// Numbers for tuples of names.
 pub(crate) struct Tuples<'a, const N: usize> {
+    /// The last one asked for: neighbours are often alike.
+    last: Option<([usize; N], u32)>,
     by_address: FxHashMap<[usize; N], u32>,
     by_text: FxHashMap<[Option<&'a str>; N], u32>,
     rows: Vec<[Option<&'a Name>; N]>,
@@ -17,23 +19,28 @@ pub(crate) struct Tuples<'a, const N: usize> {
 
 impl<'a, const N: usize> Tuples<'a, N> {
     pub fn new() -> Self {
-        Self { by_address: FxHashMap::default(), by_text: FxHashMap::default(), rows: Vec::new() }
+        Self { last: None, by_address: FxHashMap::default(), by_text: FxHashMap::default(), rows: Vec::new() }
     }
 
     /// The number of a tuple, from 0 up.
     pub fn number(&mut self, names: [Option<&'a Name>; N]) -> u32 {
         let address = names.map(|name| name.map_or(0, |name| Arc::as_ptr(name).cast::<u8>().addr()));
-        *self.by_address.entry(address).or_insert_with(|| {
+        if let Some((_, number)) = self.last.filter(|(last, _)| *last == address) {
+            return number;
+        }
+        let number = *self.by_address.entry(address).or_insert_with(|| {
             *self.by_text.entry(names.map(|name| name.map(|name| &**name))).or_insert_with(|| {
                 self.rows.push(names);
                 u32::try_from(self.rows.len() - 1).expect("fewer tuples than cells")
             })
-        })
+        });
+        self.last = Some((address, number));
+        number
     }
 
-    /// The tuple of a number.
-    pub fn get(&self, number: u32) -> [Option<&'a Name>; N] {
-        self.rows[number as usize]
+    /// All tuples, by number.
+    pub fn all(&self) -> &[[Option<&'a Name>; N]] {
+        &self.rows
     }
 }
 

@@ -40,20 +40,16 @@ pub(crate) struct Rows<'a> {
     positions: [Vec<usize>; 4],
     attempts: Lists,
     places: Lists,
-    /// Group of each attempt; none until asked for.
-    of_attempt: Vec<Option<u32>>,
-    of_place: FxHashMap<[usize; 4], u32>,
-    /// Group of each slot.
     times: Lists,
+    /// Group of each slot.
     of_slot: Vec<(u32, Era)>,
     book: Option<&'a PriceBook>,
     numbers: FxHashMap<([u32; 4], Era), u32>,
     rows: Vec<(Vec<u32>, Era)>,
-    scratch: Vec<u32>,
 }
 
 impl<'a> Rows<'a> {
-    pub fn new(by: &[Dimension], attempts: usize, slots: &'a Slots, book: Option<&'a PriceBook>) -> Self {
+    pub fn new(by: &[Dimension], slots: &'a Slots, book: Option<&'a PriceBook>) -> Self {
         let of = |source| (0..by.len()).filter(|&i| by[i].source() == source).collect::<Vec<_>>();
         let mut rows = Self {
             by: by.to_vec(),
@@ -61,14 +57,11 @@ impl<'a> Rows<'a> {
             positions: [of(Source::Attempt), of(Source::Place), of(Source::Time), of(Source::Price)],
             attempts: Lists::default(),
             places: Lists::default(),
-            of_attempt: vec![None; attempts],
-            of_place: FxHashMap::default(),
             times: Lists::default(),
             of_slot: Vec::with_capacity(slots.all().len()),
             book,
             numbers: FxHashMap::default(),
             rows: Vec::new(),
-            scratch: Vec::new(),
         };
         for slot in slots.all() {
             let group = rows.time(Some(slot));
@@ -77,13 +70,9 @@ impl<'a> Rows<'a> {
         rows
     }
 
-    /// The group of an attempt that the input has at `index`.
-    pub fn attempt(&mut self, index: u32, attempt: &'a ReportAttempt) -> u32 {
-        if let Some(group) = self.of_attempt[index as usize] {
-            return group;
-        }
-        let mut list = std::mem::take(&mut self.scratch);
-        list.clear();
+    /// The group of an attempt.
+    pub fn attempt(&mut self, attempt: &'a ReportAttempt) -> u32 {
+        let mut list = Vec::with_capacity(self.positions[0].len());
         for &position in &self.positions[0] {
             let texts = &mut self.texts[position];
             list.push(match &self.by[position] {
@@ -98,10 +87,7 @@ impl<'a> Rows<'a> {
                 other => unreachable!("{other} is not known from an attempt"),
             });
         }
-        let group = self.attempts.number(&list);
-        self.scratch = list;
-        self.of_attempt[index as usize] = Some(group);
-        group
+        self.attempts.number(&list)
     }
 
     /// The group of time that nobody holds, or that is reserved for an owner.
@@ -122,11 +108,6 @@ impl<'a> Rows<'a> {
 
     /// The group of a place.
     pub fn place(&mut self, place: Place<'a>) -> u32 {
-        let address = |name: Option<&Name>| name.map_or(0, |name| Arc::as_ptr(name).cast::<u8>().addr());
-        let key = [address(place.cluster), address(place.pool), address(place.node), address(place.model)];
-        if let Some(group) = self.of_place.get(&key) {
-            return *group;
-        }
         let mut list = Vec::with_capacity(self.positions[1].len());
         for &position in &self.positions[1] {
             list.push(self.texts[position].name(match &self.by[position] {
@@ -137,9 +118,7 @@ impl<'a> Rows<'a> {
                 other => unreachable!("{other} is no place"),
             }));
         }
-        let group = self.places.number(&list);
-        self.of_place.insert(key, group);
-        group
+        self.places.number(&list)
     }
 
     fn time(&mut self, slot: Option<&Slot>) -> u32 {

@@ -1,6 +1,6 @@
 //! The sums of one row, and how figures are made of them.
 
-use crate::cell::Cell;
+use super::bundles::{AskedOf, Bundle, Class};
 use cardhour_domain::{CardState, CardTime};
 use num_bigint::BigInt;
 use num_integer::Integer;
@@ -63,19 +63,27 @@ impl Asked {
 }
 
 impl Sums {
-    /// Adds a cell; not its attempt, money or asked time.
-    pub fn add_cell(&mut self, cell: &Cell) {
-        match cell.state {
+    /// Adds a bundle; not its attempts, its money, or what was asked for where that isn't what was held.
+    pub fn add_bundle(&mut self, bundle: &Bundle, class: &Class<'_>) {
+        match bundle.state {
             CardState::Held => {
-                self.held += cell.card_time;
-                self.billed += cell.billed_time;
-                self.unseen += cell.unseen;
-                self.unproven += cell.unproven;
+                self.held += bundle.card_time;
+                self.billed += bundle.billed_time;
+                self.unseen += bundle.unseen;
+                self.unproven += bundle.unproven;
+                if class.is_failed {
+                    self.failed += bundle.card_time;
+                }
+                match class.asked {
+                    AskedOf::Unknown => self.asked = Asked::Unknown,
+                    AskedOf::Same => self.asked.add(&Asked::Known(bundle.card_time)),
+                    AskedOf::Other => {}
+                }
             }
-            CardState::Down => self.down += cell.card_time,
-            CardState::Reserved => self.reserved += cell.card_time,
-            CardState::Free => self.free += cell.card_time,
-            CardState::Unaccounted => self.unaccounted += cell.card_time,
+            CardState::Down => self.down += bundle.card_time,
+            CardState::Reserved => self.reserved += bundle.card_time,
+            CardState::Free => self.free += bundle.card_time,
+            CardState::Unaccounted => self.unaccounted += bundle.card_time,
         }
     }
 

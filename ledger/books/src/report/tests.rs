@@ -1,8 +1,9 @@
 use super::*;
 use crate::world::{World, book, check, query, range};
-use cardhour_domain::{CardShare, CardState, Zone};
+use cardhour_domain::{CardShare, CardState, CardTime, Zone};
 
 mod laws;
+mod philly;
 
 const FLAT: &str = "[[price]]\nfrom = \"2016-01-01\"\nper_card_hour = \"1\"\n";
 

@@ -173,7 +173,11 @@ fn gcm_has_four_records_in_six_lines() {
         // Counted in the file: 201844 is broken over the lines 4 and 5.
         assert_eq!(ids, [(2, "200131.0"), (3, "201729"), (4, "201844"), (6, "201729.batch")]);
         assert_eq!(value(&records[2], &columns, "ElapsedRaw"), Some("87356"));
-        assert_eq!(value(&records[2], &columns, "SubmitLine"), Some("sbatch --job-name job_name || \n"));
+        assert_eq!(
+            value(&records[2], &columns, "SubmitLine"),
+            Some("sbatch --job-name job_name ||"),
+            "trimmed as every value"
+        );
         // `End` is named twice: the first one counts.
         assert_eq!(columns.0.iter().filter(|name| *name == "End").count(), 1);
         assert_eq!(columns.0.iter().position(|name| name == "End"), Some(27));

@@ -169,7 +169,7 @@ proptest! {
             for (i, part) in cuts.iter().enumerate() {
                 let place = (i * 7919) % cut.cells.len();
                 let whole = cut.cells[place].clone();
-                let part_of = |time: cardhour_domain::CardTime| cardhour_domain::CardTime::from_part_ms((time.part_ms() as f64 * part) as i128);
+                let part_of = |time: CardTime| CardTime::from_part_ms((time.part_ms() as f64 * part) as i128);
                 let head = Cell { card_time: part_of(whole.card_time), billed_time: part_of(whole.billed_time), unseen: part_of(whole.unseen), ..whole.clone() };
                 let tail = Cell {
                     card_time: whole.card_time - head.card_time,
@@ -226,6 +226,54 @@ proptest! {
                 _ => prop_assert_eq!(None, of_trace),
             }
         }
+    }
+
+    /// By another road: the hours of each value, summed from the holdings themselves.
+    #[test]
+    fn the_hours_of_each_row_are_those_of_its_holdings(world in any_world()) {
+        for by in ["org", "user", "queue", "state", "node", "model", "label.team"] {
+            let mut expected: std::collections::BTreeMap<String, CardTime> = std::collections::BTreeMap::new();
+            for stretch in &world.stretches {
+                let attempt = &world.attempts[stretch.attempt.unwrap() as usize];
+                let value = match by {
+                    "org" | "user" if attempt.is_unowned() => Some("(unowned)"),
+                    "org" => attempt.org.as_deref(),
+                    "user" => attempt.user.as_deref(),
+                    "queue" => attempt.queue.as_deref(),
+                    "state" => Some(attempt.state.name()),
+                    "node" => stretch.node.as_deref(),
+                    "model" => stretch.model.as_deref(),
+                    _ => attempt.labels.get("team").map(|team| &**team),
+                };
+                *expected.entry(value.unwrap_or_default().to_owned()).or_default() += CardTime::of(stretch.share, stretch.during);
+            }
+            let expected: Vec<String> = expected
+                .into_iter()
+                .map(|(value, held)| format!("{} {}", if value.is_empty() { "-" } else { &value }, held.card_hours()))
+                .collect();
+            let table = world.report(None, &query(ReportKind::Usage, by)).table;
+            let shown = crate::world::show(&table, &format!("{by} card_hours"));
+            prop_assert_eq!(shown.lines().take(table.rows.len()).collect::<Vec<_>>(), expected, "by {}", by);
+        }
+    }
+
+    /// In order of their keys or in any other: the same jobs.
+    #[test]
+    fn jobs_are_counted_alike_in_any_order_of_attempts(world in any_world()) {
+        let turned = |world: &World, order: &[usize]| {
+            let mut other = world.clone();
+            other.attempts = order.iter().map(|&old| world.attempts[old].clone()).collect();
+            for stretch in &mut other.stretches {
+                let old = stretch.attempt.unwrap() as usize;
+                stretch.attempt = Some(order.iter().position(|&place| place == old).unwrap() as u32);
+            }
+            other.report(None, &query(ReportKind::Owners, "queue")).table
+        };
+        let mut order: Vec<usize> = (0..world.attempts.len()).collect();
+        order.sort_by(|&a, &b| world.attempts[a].key.cmp(&world.attempts[b].key));
+        let sorted = turned(&world, &order);
+        order.reverse();
+        prop_assert_eq!(turned(&world, &order), sorted);
     }
 
     /// M07 for any job: what it costs is at most its cards × the dearest price × its hours, and half a cent a leaf.
