@@ -66,7 +66,7 @@ async fn session(
     let session = SessionContext::new_with_config_rt(config, runtime);
     for (name, table) in tables {
         table.update_datafusion_session(&session.state()).map_err(|error| of_session(error.into()))?;
-        let provider = table.table_provider().await.map_err(|error| of_session(error.into()))?;
+        let provider = table.table_provider().await.map_err(of_session)?;
         session.register_table(name, provider).map_err(of_session)?;
     }
     session.register_batch(charges::TABLE, charges).map_err(of_session)?;

@@ -15,6 +15,14 @@ pub fn grid(table: &Table) -> Grid {
     let is_shown = |i: usize| !hidden.contains(&Some(i)) && (table.rows.is_empty() || says_something(i));
     let kept: Vec<usize> = (0..table.columns.len()).filter(|i| is_shown(*i)).collect();
     let line = |row: &Vec<Value>| kept.iter().map(|i| cell(&row[*i], table.columns[*i].kind)).collect::<Vec<_>>();
+    let named = |row: &Vec<Value>| {
+        let mut cells = line(row);
+        // Whoever isn't named is still somebody: an empty cell would look like a slip.
+        cells.iter_mut().take(text_columns(table)).filter(|cell| **cell == Cell::Absent).for_each(|cell| {
+            *cell = Cell::Text("(none)".into());
+        });
+        cells
+    };
     let mut notes = table.notes.clone();
     let left_out: Vec<String> = (0..table.columns.len())
         .filter(|i| !kept.contains(i) && !hidden.contains(&Some(*i)))
@@ -36,7 +44,7 @@ pub fn grid(table: &Table) -> Grid {
             })
             .collect(),
         is_number: kept.iter().map(|i| table.columns[*i].kind != Kind::Text).collect(),
-        rows: table.rows.iter().map(line).collect(),
+        rows: table.rows.iter().map(named).collect(),
         // The sum of one row is that row.
         total: table.total.as_ref().filter(|_| table.rows.len() > 1).map(|total| {
             let mut cells = line(total);
