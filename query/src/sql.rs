@@ -8,7 +8,6 @@ use crate::config::{SqlLimits, duration_text};
 use crate::error::Error;
 use arrow::record_batch::RecordBatch;
 use cardhour_ledger::DeltaTable;
-use datafusion::config::Dialect;
 use datafusion::error::DataFusionError;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::FairSpillPool;
@@ -63,9 +62,7 @@ async fn session(
         .with_disk_manager_builder(DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled))
         .build_arc()
         .map_err(of_session)?;
-    let mut config = SessionConfig::new().with_information_schema(true);
-    // The generic dialect takes `state, cluster` for a list that ends in a comma before CLUSTER BY; PostgreSQL's has a column.
-    config.options_mut().sql_parser.dialect = Dialect::PostgreSQL;
+    let config = SessionConfig::new().with_information_schema(true);
     let session = SessionContext::new_with_config_rt(config, runtime);
     for (name, table) in tables {
         table.update_datafusion_session(&session.state()).map_err(|error| of_session(error.into()))?;
