@@ -107,17 +107,31 @@ fn attempts(attempts: &[TracedAttempt], zone: Zone) -> Table {
     let rows = attempts
         .iter()
         .map(|attempt| {
+            let list = |names: &[Name]| match names {
+                [] => Value::Absent,
+                names => Value::Text(names.join(",").into()),
+            };
             let key = attempt.key.as_ref().map_or(Value::Absent, |key| Value::Text(key.as_str().into()));
             let (start, end) =
                 attempt.held.map_or((Value::Absent, Value::Absent), |held| (at(held.start()), at(held.end())));
             let state = attempt.state.map_or(Value::Absent, |state| Value::Text(state.name().into()));
-            vec![key, state, start, end, hours(attempt.card_time), hours(attempt.billed_time)]
+            vec![
+                key,
+                attempt.user.clone().map_or(Value::Absent, Value::Text),
+                state,
+                list(&attempt.models),
+                list(&attempt.nodes),
+                start,
+                end,
+                hours(attempt.card_time),
+                hours(attempt.billed_time),
+            ]
         })
         .collect();
     Table {
         title: "attempts: who held the cards, most first".to_owned(),
         columns: columns(
-            &["attempt_key", "state", "started_at", "ended_at"],
+            &["attempt_key", "user", "state", "model", "nodes", "started_at", "ended_at"],
             &[("card_hours", Kind::Hours), ("billed_card_hours", Kind::Hours)],
         ),
         rows,
