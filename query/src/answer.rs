@@ -34,13 +34,13 @@ pub struct Trace {
     pub line: String,
     /// What is known of it, in order: month, owner, model, price, cost.
     pub facts: Vec<(String, String)>,
-    /// What it was made of, outermost first, each with its name: `charges`, `attempts`, `prices`.
+    /// What it was made of, outermost first, each with its name: `charges`, `prices`, `attempts`.
     pub parts: Vec<(String, Table)>,
 }
 
 impl Trace {
-    /// For people as facts and tables one below the other, in json as one object, in csv its last table but the prices: the
-    /// attempts. Errors: as [`render::report`].
+    /// For people as facts and tables one below the other, in json as one object, in csv and Parquet the
+    /// attempts alone. Errors: as [`render::report`].
     pub fn render(&self, format: Format, style: Style) -> Result<Vec<u8>, Error> {
         match format {
             Format::Json => Ok(self.to_json()?.into_bytes()),

@@ -163,9 +163,8 @@ impl Books {
     /// The rows of one query, within the limits. Errors: it isn't one, writes, takes too long, or gives too much.
     pub async fn sql(&self, query: &str) -> Result<Rows, Error> {
         let tables = self.ledger.delta_tables().await?;
-        let charges =
-            if sql::mentions(query, charges::TABLE) { Some(charges::batch(&self.charges().await?)?) } else { None };
-        sql::run(tables, charges, query, self.limits).await
+        let charges = if sql::mentions(query, charges::TABLE) { self.charges().await? } else { Vec::new() };
+        sql::run(tables, charges::batch(&charges)?, query, self.limits).await
     }
 
     /// The leaves of the bill of all time.

@@ -30,7 +30,7 @@ use std::path::PathBuf;
                   cardhour import jobs sacct.txt --format sacct    book a site's records\n  \
                   cardhour report bill --month 2026-03             print the bill\n\n\
                   Exit codes: 0 done · 1 the answer is no (verify, holes in the price book) · 2 usage · 3 failed · \
-                  4 done, but some rows went to quarantine"
+                  4 done, but some rows went to quarantine\n"
 )]
 pub struct Cli {
     /// Options of every command.
@@ -44,13 +44,13 @@ pub struct Cli {
 /// Options of every command.
 #[derive(Debug, Args)]
 pub struct Global {
-    /// Folder of the ledger [default: the config's, else $XDG_DATA_HOME/cardhour or ~/.local/share/cardhour, as root
-    /// /var/lib/cardhour]
-    #[arg(long, global = true, value_name = "DIR", env = "CARDHOUR_LEDGER", hide_env_values = true)]
+    /// Folder of the ledger [default: CARDHOUR_LEDGER, else the config's, else $XDG_DATA_HOME/cardhour or
+    /// ~/.local/share/cardhour, as root /var/lib/cardhour]
+    #[arg(long, global = true, value_name = "DIR", env = "CARDHOUR_LEDGER", hide_env = true)]
     pub ledger: Option<String>,
-    /// Config file [default: $XDG_CONFIG_HOME/cardhour/config.toml or ~/.config/cardhour/config.toml, else
-    /// /etc/cardhour/config.toml]
-    #[arg(long, global = true, value_name = "FILE", env = "CARDHOUR_CONFIG", hide_env_values = true)]
+    /// Config file [default: CARDHOUR_CONFIG, else $XDG_CONFIG_HOME/cardhour/config.toml or ~/.config/cardhour/config.toml,
+    /// else /etc/cardhour/config.toml]
+    #[arg(long, global = true, value_name = "FILE", env = "CARDHOUR_CONFIG", hide_env = true)]
     pub config: Option<PathBuf>,
     /// Tell what is being done, on standard error; twice for more
     #[arg(long, short, global = true, action = clap::ArgAction::Count)]
@@ -162,9 +162,9 @@ pub struct DoctorArgs {
     /// A file that is going to be imported
     #[arg(long, value_name = "FILE")]
     pub file: Option<PathBuf>,
-    /// How the file is written [default: the map's]
+    /// How the file is written [default: the map's, else by the file's name]
     #[arg(long, value_name = "FORMAT", value_parser = import::parse_job_format)]
-    pub format: Option<cardhour_books::import::readers::Format>,
+    pub file_format: Option<cardhour_books::import::readers::Format>,
     /// Another price book than the ledger's prices.toml
     #[arg(long, value_name = "FILE")]
     pub prices: Option<PathBuf>,

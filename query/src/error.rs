@@ -103,6 +103,9 @@ pub enum Error {
         /// Why.
         source: Box<DataFusionError>,
     },
+    /// A query that would change something.
+    #[error("SQL here is read-only: SELECT, EXPLAIN and SHOW are answered")]
+    SqlWrites,
     /// A query that takes too long.
     #[error("the query took longer than {after}: ask for less, or raise sql.timeout in the config")]
     SqlTimeout {
@@ -232,6 +235,7 @@ impl Error {
             | Self::NoFormat(_)
             | Self::Line(_)
             | Self::Sql { .. }
+            | Self::SqlWrites
             | Self::SqlTimeout { .. }
             | Self::SqlMemory { .. }
             | Self::SqlRows { .. }
@@ -239,6 +243,8 @@ impl Error {
             | Self::NoPlace
             | Self::BinaryToTerminal
             | Self::NotLoopback(_) => Remedy::Caller,
+            // A file that was named and isn't there is a slip of whoever named it.
+            Self::File { source, .. } if source.kind() == std::io::ErrorKind::NotFound => Remedy::Caller,
             // A list's map is the caller's words; the rest of it is a file that can't be read.
             Self::List { source, .. } => match **source {
                 ListError::Map(_) | ListError::Missing { .. } => Remedy::Caller,
@@ -266,6 +272,7 @@ impl Error {
             Self::NoReport(_) => "no-report",
             Self::NoLine(_) | Self::Trace(_) => "no-line",
             Self::Sql { .. } => "sql",
+            Self::SqlWrites => "sql-read-only",
             Self::SqlTimeout { .. } => "sql-timeout",
             Self::SqlMemory { .. } => "sql-memory",
             Self::SqlRows { .. } => "sql-rows",

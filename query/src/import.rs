@@ -24,7 +24,7 @@ use cardhour_books::import::site::{ListError, Listed};
 use cardhour_domain::Timestamp;
 use cardhour_ledger::Booked;
 use source::Source;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// What an import did, over all its files. Counts of rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -181,7 +181,7 @@ pub fn read_map(path: &Path, fields: &[(&str, cardhour_books::import::fields::Ki
 }
 
 fn list<T>(
-    file: &PathBuf,
+    file: &Path,
     args: &SiteArgs,
     fields: &[(&str, cardhour_books::import::fields::Kind)],
     read: impl Fn(&[u8], &MapFile) -> Result<Listed<T>, ListError>,

@@ -8,10 +8,13 @@ use crate::config::{SqlLimits, duration_text};
 use crate::error::Error;
 use arrow::record_batch::RecordBatch;
 use cardhour_ledger::DeltaTable;
+use datafusion::common::config::Dialect;
 use datafusion::error::DataFusionError;
+use datafusion::execution::SessionState;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::{SQLOptions, SessionConfig, SessionContext};
 use futures::TryStreamExt;
 use std::sync::Arc;
@@ -21,19 +24,21 @@ pub fn mentions(query: &str, table: &str) -> bool {
     query.to_ascii_lowercase().contains(table)
 }
 
-/// The rows of `query`. Errors: it isn't SQL, names what isn't there, writes, takes too long, needs too much memory, or gives
+/// The rows of `query`; `charges` is that table, its rows needed only where the query [`mentions`] it. Errors: it isn't SQL, names what isn't there, writes, takes too long, needs too much memory, or gives
 /// too many rows; a cut answer is never given.
 pub async fn run(
     tables: Vec<(&'static str, DeltaTable)>,
-    charges: Option<RecordBatch>,
+    charges: RecordBatch,
     query: &str,
     limits: SqlLimits,
 ) -> Result<Rows, Error> {
     let answer = async {
         let session = session(tables, charges, limits).await?;
+        let plan = plan(session.state(), query).await?;
         let options = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
-        let plan = session.sql_with_options(query, options).await.map_err(of_query)?;
-        let mut stream = plan.execute_stream().await.map_err(of_query)?;
+        options.verify_plan(&plan).map_err(|_| Error::SqlWrites)?;
+        let frame = session.execute_logical_plan(plan).await.map_err(of_query)?;
+        let mut stream = frame.execute_stream().await.map_err(of_query)?;
         let schema = stream.schema();
         let (mut batches, mut rows) = (Vec::new(), 0u64);
         while let Some(batch) = stream.try_next().await.map_err(of_query)? {
@@ -51,7 +56,7 @@ pub async fn run(
 
 async fn session(
     tables: Vec<(&'static str, DeltaTable)>,
-    charges: Option<RecordBatch>,
+    charges: RecordBatch,
     limits: SqlLimits,
 ) -> Result<SessionContext, Error> {
     let memory = usize::try_from(limits.memory_mib.saturating_mul(1 << 20)).unwrap_or(usize::MAX);
@@ -60,17 +65,50 @@ async fn session(
         .with_disk_manager_builder(DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled))
         .build_arc()
         .map_err(of_session)?;
-    let config = SessionConfig::new().with_information_schema(true);
+    let mut config = SessionConfig::new().with_information_schema(true);
+    // With the generic dialect, `select state, cluster` ends at the comma: it takes CLUSTER for the next clause.
+    config.options_mut().sql_parser.dialect = Dialect::PostgreSQL;
     let session = SessionContext::new_with_config_rt(config, runtime);
+    for name in UNBOUNDED_FUNCTIONS {
+        session.deregister_udf(name);
+    }
+    for name in UNBOUNDED_TABLE_FUNCTIONS {
+        session.deregister_udtf(name);
+    }
     for (name, table) in tables {
         table.update_datafusion_session(&session.state()).map_err(|error| of_session(error.into()))?;
-        let provider = table.table_provider().await.map_err(|error| of_session(error.into()))?;
+        let provider = table.table_provider().await.map_err(of_session)?;
         session.register_table(name, provider).map_err(of_session)?;
     }
-    if let Some(batch) = charges {
-        session.register_batch(charges::TABLE, batch).map_err(of_session)?;
-    }
+    session.register_batch(charges::TABLE, charges).map_err(of_session)?;
     Ok(session)
+}
+
+/// Functions that make much of little. Constants are folded while a query is planned, where neither the limit of time nor
+/// that of memory reaches: `length(repeat('x', 2000000000))` would hold a core for 20 s.
+const UNBOUNDED_FUNCTIONS: &[&str] = &[
+    "repeat",
+    "lpad",
+    "rpad",
+    "range",
+    "generate_series",
+    "array_repeat",
+    "list_repeat",
+    "array_resize",
+    "list_resize",
+];
+
+/// Their twins in FROM.
+const UNBOUNDED_TABLE_FUNCTIONS: &[&str] = &["range", "generate_series"];
+
+/// Plans on a thread of its own: planning does not yield, and a slow plan must not hold up other answers.
+async fn plan(state: SessionState, query: &str) -> Result<LogicalPlan, Error> {
+    let query = query.to_owned();
+    let runtime = tokio::runtime::Handle::current();
+    tokio::task::spawn_blocking(move || runtime.block_on(state.create_logical_plan(&query)))
+        .await
+        .expect("planning does not panic")
+        .map_err(of_query)
 }
 
 /// What went wrong with a query: by far most are its own words.

@@ -74,8 +74,9 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
 /// Sends what is logged to standard error: warnings, with `-v` what is done, with `-vv` all. `RUST_LOG` goes before.
 pub fn log_to_stderr(verbose: u8, usual: &str) {
     use tracing_subscriber::EnvFilter;
+    // The kernel under Delta logs an error for each table that isn't there yet; what matters comes back as an error.
     let level = match verbose {
-        0 => usual.to_owned(),
+        0 => format!("{usual},buoyant_kernel=off"),
         1 => "warn,cardhour=info,cardhour_query=info,cardhour_ledger=info".to_owned(),
         _ => "info,cardhour=debug,cardhour_query=debug,cardhour_ledger=debug".to_owned(),
     };

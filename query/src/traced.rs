@@ -1,6 +1,7 @@
 //! A trace as facts and tables for people and programs.
 
 use crate::answer::{Trace, texts};
+use cardhour_books::attempt::Name;
 use cardhour_books::table::{Column, Kind, Table, Value};
 use cardhour_books::trace::{Trace as Traced, TracedAttempt, TracedCharge};
 use cardhour_domain::{CardTime, Money, Timestamp, Zone};
@@ -29,49 +30,70 @@ pub fn shown(traced: &Traced, zone: Zone) -> Trace {
         facts,
         parts: vec![
             ("charges".to_owned(), charges(&traced.charges)),
+            ("prices".to_owned(), prices(&traced.charges)),
             ("attempts".to_owned(), attempts(&traced.attempts, zone)),
         ],
     }
 }
 
-fn columns(texts_first: &[&str], figures: &[(&str, Kind)], texts_last: &[&str]) -> Vec<Column> {
-    let mut columns = texts(texts_first);
+fn columns(names: &[&str], figures: &[(&str, Kind)]) -> Vec<Column> {
+    let mut columns = texts(names);
     columns.extend(figures.iter().map(|(name, kind)| Column { name: (*name).to_owned(), kind: *kind }));
-    columns.extend(texts(texts_last));
     columns
 }
 
-/// The leaves of the bill that are in the line: each was rounded once, and this much of it falls to the line.
+/// The leaves of the bill that are in the line: each was rounded once, and this much of it falls to the line. What the whole leaf
+/// is stands beside it only where the line has less than all of one.
 fn charges(charges: &[TracedCharge]) -> Table {
-    let figures = [
-        ("billed_card_hours", Kind::Hours),
-        ("cost", Kind::Money),
-        ("leaf_billed_card_hours", Kind::Hours),
-        ("leaf_cost", Kind::Money),
-    ];
+    let mut figures = vec![("billed_card_hours", Kind::Hours), ("cost", Kind::Money)];
+    let is_cut = charges.iter().any(|c| (c.billed_time, c.cost) != (c.leaf.billed_time, c.leaf.cost));
+    if is_cut {
+        figures.extend([("leaf_billed_card_hours", Kind::Hours), ("leaf_cost", Kind::Money)]);
+    }
     let rows = charges
         .iter()
         .map(|charge| {
             let leaf = &charge.leaf;
-            let name = |name: &Option<std::sync::Arc<str>>| name.clone().map_or(Value::Absent, Value::Text);
-            vec![
+            let name = |name: &Option<Name>| name.clone().map_or(Value::Absent, Value::Text);
+            let mut row = vec![
                 Value::Text(leaf.month.to_string().into()),
                 name(&leaf.project),
                 name(&leaf.user),
                 name(&leaf.model),
+                name(&leaf.price_line),
                 name(&leaf.window),
                 hours(charge.billed_time),
                 money(charge.cost),
-                hours(leaf.billed_time),
-                money(leaf.cost),
-                charge.price.as_ref().map_or(Value::Absent, |price| Value::Text(price.text.clone().into())),
-                name(&leaf.price_version),
-            ]
+            ];
+            if is_cut {
+                row.extend([hours(leaf.billed_time), money(leaf.cost)]);
+            }
+            row
         })
         .collect();
     Table {
-        title: "charges: what was rounded once, and how much of it is in this line".to_owned(),
-        columns: columns(&["month", "project", "user", "model", "window"], &figures, &["price", "price_version"]),
+        title: "charges: rounded once each, and added up".to_owned(),
+        columns: columns(&["month", "project", "user", "model", "price", "window"], &figures),
+        rows,
+        ..Table::default()
+    }
+}
+
+/// The prices that the charges were made with.
+fn prices(charges: &[TracedCharge]) -> Table {
+    let mut rows: Vec<Vec<Value>> = charges
+        .iter()
+        .filter_map(|charge| {
+            let name = |name: &Option<Name>| name.clone().map_or(Value::Absent, Value::Text);
+            let text = Value::Text(charge.price.as_ref()?.text.clone().into());
+            Some(vec![name(&charge.leaf.price_line), name(&charge.leaf.price_version), text])
+        })
+        .collect();
+    rows.sort();
+    rows.dedup();
+    Table {
+        title: "prices: as the price book has them".to_owned(),
+        columns: texts(&["price", "version", "says"]),
         rows,
         ..Table::default()
     }
@@ -85,19 +107,32 @@ fn attempts(attempts: &[TracedAttempt], zone: Zone) -> Table {
     let rows = attempts
         .iter()
         .map(|attempt| {
+            let list = |names: &[Name]| match names {
+                [] => Value::Absent,
+                names => Value::Text(names.join(",").into()),
+            };
             let key = attempt.key.as_ref().map_or(Value::Absent, |key| Value::Text(key.as_str().into()));
             let (start, end) =
                 attempt.held.map_or((Value::Absent, Value::Absent), |held| (at(held.start()), at(held.end())));
             let state = attempt.state.map_or(Value::Absent, |state| Value::Text(state.name().into()));
-            vec![key, state, start, end, hours(attempt.card_time), hours(attempt.billed_time)]
+            vec![
+                key,
+                attempt.user.clone().map_or(Value::Absent, Value::Text),
+                state,
+                list(&attempt.models),
+                list(&attempt.nodes),
+                start,
+                end,
+                hours(attempt.card_time),
+                hours(attempt.billed_time),
+            ]
         })
         .collect();
     Table {
         title: "attempts: who held the cards, most first".to_owned(),
         columns: columns(
-            &["attempt_key", "state", "started_at", "ended_at"],
+            &["attempt_key", "user", "state", "model", "nodes", "started_at", "ended_at"],
             &[("card_hours", Kind::Hours), ("billed_card_hours", Kind::Hours)],
-            &[],
         ),
         rows,
         ..Table::default()

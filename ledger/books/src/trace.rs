@@ -3,7 +3,7 @@
 //! The same fold that made the bill says which cells are under the line, so that a trace can't tell another story than the
 //! report. Start at [`trace()`].
 
-use crate::attempt::AttemptKey;
+use crate::attempt::{AttemptKey, Name};
 use crate::bill::{Charge, charge_of};
 use crate::line::Line;
 use crate::prices::PriceBook;
@@ -63,8 +63,14 @@ pub struct TracedPrice {
 pub struct TracedAttempt {
     /// Who it is; none for held time that a source gave without a job.
     pub key: Option<AttemptKey>,
+    /// Whose it is.
+    pub user: Option<Name>,
     /// How it stands.
     pub state: Option<JobState>,
+    /// The nodes on which it held that time, in order; empty where no record names one.
+    pub nodes: Vec<Name>,
+    /// The models of the cards, in order; empty where no record names one.
+    pub models: Vec<Name>,
     /// When it held its cards, all of it: the line may be of a part.
     pub held: Option<Interval>,
     /// Its time in the line.
@@ -150,26 +156,33 @@ fn charge(fold: &Fold<'_>, piece: &Piece, book: Option<&PriceBook>) -> TracedCha
 
 /// The attempts of a row's held cells.
 fn attempts(input: &ReportInput, fold: &Fold<'_>, row: u32) -> Vec<TracedAttempt> {
-    let mut sums: FxHashMap<Option<u32>, (CardTime, CardTime)> = FxHashMap::default();
+    let mut traced: FxHashMap<Option<u32>, TracedAttempt> = FxHashMap::default();
     let cells = (0..).zip(&input.cells);
     for (_, cell) in cells.filter(|(i, _)| fold.row_of_cell(*i) == Some(row)) {
-        let (card_time, billed_time) = sums.entry(cell.attempt).or_default();
-        *card_time += cell.card_time;
-        *billed_time += cell.billed_time;
-    }
-    let mut attempts: Vec<TracedAttempt> = sums
-        .into_iter()
-        .map(|(index, (card_time, billed_time))| {
-            let attempt = index.map(|index| &input.attempts[index as usize]);
+        let of = traced.entry(cell.attempt).or_insert_with(|| {
+            let attempt = cell.attempt.map(|index| &input.attempts[index as usize]);
             TracedAttempt {
                 key: attempt.map(|attempt| attempt.key.clone()),
+                user: attempt.and_then(|attempt| attempt.user.clone()),
                 state: attempt.map(|attempt| attempt.state),
+                nodes: Vec::new(),
+                models: Vec::new(),
                 held: attempt.and_then(|attempt| attempt.held),
-                card_time,
-                billed_time,
+                card_time: CardTime::ZERO,
+                billed_time: CardTime::ZERO,
             }
-        })
-        .collect();
+        });
+        of.card_time += cell.card_time;
+        of.billed_time += cell.billed_time;
+        for (names, name) in [(&mut of.nodes, &cell.node), (&mut of.models, &cell.model)] {
+            if let Some(name) = name
+                && let Err(place) = names.binary_search(name)
+            {
+                names.insert(place, name.clone());
+            }
+        }
+    }
+    let mut attempts: Vec<TracedAttempt> = traced.into_values().collect();
     attempts.sort_by(|a, b| b.card_time.cmp(&a.card_time).then_with(|| a.key.cmp(&b.key)));
     attempts
 }

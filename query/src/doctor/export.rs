@@ -20,7 +20,7 @@ pub fn look(file: &Path, args: &DoctorArgs, now: Timestamp) -> Vec<Finding> {
     let looked = || -> Result<Vec<Finding>, Error> {
         let map = args.map.as_deref().map(|path| read_map(path, JOB_FIELDS)).transpose()?;
         let source = Source::read(file)?;
-        let format = source.format(args.format, map.as_ref())?;
+        let format = source.format(args.file_format, map.as_ref())?;
         let reader_options = map.as_ref().map(|map| map.reader_options()).unwrap_or_default();
         let imported = read_jobs(&source, Some(format), map, &options, FIRST_ROWS)?;
         let about = format!(
@@ -67,8 +67,9 @@ pub fn look(file: &Path, args: &DoctorArgs, now: Timestamp) -> Vec<Finding> {
         }
         Ok(findings)
     };
-    looked()
-        .unwrap_or_else(|error| vec![Finding::fail("map", chain(&error), "correct the map, or name another --format")])
+    looked().unwrap_or_else(|error| {
+        vec![Finding::fail("map", chain(&error), "correct the map, or name another --file-format")]
+    })
 }
 
 /// Whether Slurm accounts typed cards alone, as `gres/gpu:a100`: then a job that asks for plain `gpu` leaves no trace.
@@ -112,7 +113,7 @@ mod tests {
         let args = DoctorArgs {
             map: None,
             file: Some(file.clone()),
-            format: cardhour_books::import::readers::Format::from_name(format),
+            file_format: cardhour_books::import::readers::Format::from_name(format),
             prices: None,
             output: crate::cli::Output::default(),
         };

@@ -16,10 +16,10 @@ use std::fmt::Write as _;
 const BATCH_ROWS: usize = 8192;
 
 /// The rows of a Parquet file as csv with a header. `name`: for errors. Errors: it is no Parquet, or damaged.
-pub fn to_csv(bytes: Vec<u8>, name: &str) -> Result<Vec<u8>, Error> {
+pub fn to_csv(bytes: Bytes, name: &str) -> Result<Vec<u8>, Error> {
     let failed =
         |error: parquet::errors::ParquetError| Error::ParquetInput { file: name.to_owned(), source: Box::new(error) };
-    let builder = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(bytes)).map_err(failed)?;
+    let builder = ParquetRecordBatchReaderBuilder::try_new(bytes).map_err(failed)?;
     let header: Vec<String> = builder.schema().fields().iter().map(|field| field.name().clone()).collect();
     let reader = builder.with_batch_size(BATCH_ROWS).build().map_err(failed)?;
     let mut out = csv::Writer::from_writer(Vec::new());
@@ -93,12 +93,12 @@ mod tests {
         .unwrap();
         let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), None).unwrap();
         writer.write(&batch).unwrap();
-        let text = to_csv(writer.into_inner().unwrap(), "jobs.parquet").unwrap();
+        let text = to_csv(writer.into_inner().unwrap().into(), "jobs.parquet").unwrap();
         insta::assert_snapshot!(String::from_utf8(text).unwrap(), @r#"
         id,who,at,nodes
         1,"a,""b""",1970-01-01T00:00:00Z,"n1,n2"
         ,c,1970-01-01T00:00:01.500Z,
         "#);
-        assert!(matches!(to_csv(b"PAR1".to_vec(), "x"), Err(Error::ParquetInput { .. })));
+        assert!(matches!(to_csv(Bytes::from_static(b"PAR1"), "x"), Err(Error::ParquetInput { .. })));
     }
 }

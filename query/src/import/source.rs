@@ -2,6 +2,7 @@
 
 use super::parquet;
 use crate::error::Error;
+use axum::body::Bytes;
 use cardhour_books::import::map::MapFile;
 use cardhour_books::import::readers::Format;
 use cardhour_books::import::readers::compression::{MOST_EXPANDED, expand};
@@ -13,7 +14,7 @@ use std::path::Path;
 pub struct Source {
     /// What it is called: in `quarantine.file` and in messages.
     pub name: String,
-    bytes: Vec<u8>,
+    bytes: Bytes,
 }
 
 /// What is in it.
@@ -60,7 +61,7 @@ impl Source {
         } else {
             std::fs::read(path).map_err(|source| Error::File { doing: "read", path: path.to_owned(), source })?
         };
-        Ok(Self { name: name(path), bytes })
+        Ok(Self { name: name(path), bytes: bytes.into() })
     }
 
     /// How it is written: as said, as the map says, as its first bytes or its name say. Errors: nothing says.
@@ -111,9 +112,9 @@ mod tests {
         ] {
             assert_eq!(format_of_name(name), expected, "{name}");
         }
-        let source = Source { name: "jobs".into(), bytes: b"PAR1....PAR1".to_vec() };
+        let source = Source { name: "jobs".into(), bytes: Bytes::from_static(b"PAR1....PAR1") };
         assert_eq!(source.format(None, None).unwrap(), Format::Parquet);
         assert_eq!(source.format(Some(Format::Sacct), None).unwrap(), Format::Sacct);
-        assert!(Source { name: "-".into(), bytes: Vec::new() }.format(None, None).is_err());
+        assert!(Source { name: "-".into(), bytes: Bytes::new() }.format(None, None).is_err());
     }
 }

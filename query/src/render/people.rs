@@ -5,16 +5,27 @@ use cardhour_books::table::{Kind, Table, Value};
 use rust_decimal::Decimal;
 
 /// A report for an eye: columns without any value left out and named in a note; hours with four decimals, ratios as
-/// percents, thousands apart. The ids of lines, which say again what the row is grouped by, become one example of a trace.
+/// percents, thousands apart. The ids of lines, which say again what the row is
+/// grouped by, become one example of a trace.
 pub fn grid(table: &Table) -> Grid {
     let says_something = |i: usize| i < text_columns(table) || table.rows.iter().any(|row| row[i] != Value::Absent);
     let line_column = table.columns.iter().position(|column| column.name == "line");
-    let is_shown = |i: usize| Some(i) != line_column && (table.rows.is_empty() || says_something(i));
+    let currency = one_currency(table);
+    let hidden = [line_column, currency.map(|(column, _)| column)];
+    let is_shown = |i: usize| !hidden.contains(&Some(i)) && (table.rows.is_empty() || says_something(i));
     let kept: Vec<usize> = (0..table.columns.len()).filter(|i| is_shown(*i)).collect();
     let line = |row: &Vec<Value>| kept.iter().map(|i| cell(&row[*i], table.columns[*i].kind)).collect::<Vec<_>>();
+    let named = |row: &Vec<Value>| {
+        let mut cells = line(row);
+        // Whoever isn't named is still somebody: an empty cell would look like a slip.
+        cells.iter_mut().take(text_columns(table)).filter(|cell| **cell == Cell::Absent).for_each(|cell| {
+            *cell = Cell::Text("(none)".into());
+        });
+        cells
+    };
     let mut notes = table.notes.clone();
     let left_out: Vec<String> = (0..table.columns.len())
-        .filter(|i| !kept.contains(i) && Some(*i) != line_column)
+        .filter(|i| !kept.contains(i) && !hidden.contains(&Some(*i)))
         .map(|i| words(&table.columns[i].name))
         .collect();
     if !left_out.is_empty() {
@@ -25,9 +36,15 @@ pub fn grid(table: &Table) -> Grid {
     }
     Grid {
         title: table.title.clone(),
-        header: kept.iter().map(|i| words(&table.columns[*i].name)).collect(),
+        header: kept
+            .iter()
+            .map(|i| match (table.columns[*i].kind, currency) {
+                (Kind::Money, Some((_, code))) => format!("{} {code}", words(&table.columns[*i].name)),
+                _ => words(&table.columns[*i].name),
+            })
+            .collect(),
         is_number: kept.iter().map(|i| table.columns[*i].kind != Kind::Text).collect(),
-        rows: table.rows.iter().map(line).collect(),
+        rows: table.rows.iter().map(named).collect(),
         // The sum of one row is that row.
         total: table.total.as_ref().filter(|_| table.rows.len() > 1).map(|total| {
             let mut cells = line(total);
@@ -38,6 +55,17 @@ pub fn grid(table: &Table) -> Grid {
         }),
         notes,
     }
+}
+
+/// The column `currency` and what it says, where it says one thing: then it stands beside the amounts' names instead.
+fn one_currency(table: &Table) -> Option<(usize, &str)> {
+    let column = table.columns.iter().position(|column| column.name == "currency")?;
+    let mut codes = table.rows.iter().filter_map(|row| match &row[column] {
+        Value::Text(code) => Some(code.as_ref()),
+        _ => None,
+    });
+    let first = codes.next()?;
+    codes.all(|code| code == first).then_some((column, first))
 }
 
 /// How many columns at the left are texts: those that a report is grouped by.

@@ -70,16 +70,17 @@ fn text(format: Format, style: Style) -> String {
 fn a_table_stands_in_columns_with_its_sum_below() {
     assert_snapshot!(text(Format::Table, Style::default()), @r#"
     bill, 2026-03, Asia/Shanghai
-    project             line    jobs   billed card  coverage          cost  currency
-                                             hours
-    ──────────────────  ────  ──────  ────────────  ────────  ────────────  ────────
-    卡时                a1b2  12,040  135,584.8014    99.9 %  2,508,318.83  CNY
-    =1+1, "x"|<b>�[31m  c3d4       1      0.000028   100.0 %
-    ──────────────────  ────  ──────  ────────────  ────────  ────────────  ────────
-    total                     12,041  135,584.8014    99.9 %  2,508,318.83  CNY
+    project               jobs   billed card  coverage      cost CNY
+                                       hours
+    ──────────────────  ──────  ────────────  ────────  ────────────
+    卡时                12,040  135,584.8014    99.9 %  2,508,318.83
+    =1+1, "x"|<b>�[31m       1      0.000028   100.0 %
+    ──────────────────  ──────  ────────────  ────────  ────────────
+    total               12,041  135,584.8014    99.9 %  2,508,318.83
 
     no price for model "A100" from 2026-03-01
     not known here, so not shown: efficiency
+    where a line comes from: cardhour trace 'a1b2'
     "#);
 }
 
@@ -135,14 +136,15 @@ fn markdown_escapes_what_would_be_a_mark() {
     assert_snapshot!(text(Format::Md, Style::default()), @r#"
     ### bill, 2026-03, Asia/Shanghai
 
-    | project | line | jobs | billed card hours | coverage | cost | currency |
-    | --- | --- | ---: | ---: | ---: | ---: | --- |
-    | 卡时 | a1b2 | 12,040 | 135,584.8014 | 99.9 % | 2,508,318.83 | CNY |
-    | =1+1, "x"\|&lt;b&gt; \[31m | c3d4 | 1 | 0.000028 | 100.0 % |  |  |
-    | **total** |  | **12,041** | **135,584.8014** | **99.9 %** | **2,508,318.83** | **CNY** |
+    | project | jobs | billed card hours | coverage | cost CNY |
+    | --- | ---: | ---: | ---: | ---: |
+    | 卡时 | 12,040 | 135,584.8014 | 99.9 % | 2,508,318.83 |
+    | =1+1, "x"\|&lt;b&gt; \[31m | 1 | 0.000028 | 100.0 % |  |
+    | **total** | **12,041** | **135,584.8014** | **99.9 %** | **2,508,318.83** |
 
     - no price for model "A100" from 2026-03-01
     - not known here, so not shown: efficiency
+    - where a line comes from: cardhour trace 'a1b2'
     "#);
 }
 
@@ -156,17 +158,18 @@ fn html_is_one_page_in_which_names_are_text() {
     <h1>bill, 2026-03, Asia/Shanghai</h1>
     <div class="wide">
     <table>
-    <thead><tr><th scope="col" class="">project</th><th scope="col" class="">line</th><th scope="col" class="n">jobs</th><th scope="col" class="n">billed card hours</th><th scope="col" class="n">coverage</th><th scope="col" class="n">cost</th><th scope="col" class="">currency</th></tr></thead>
+    <thead><tr><th scope="col" class="">project</th><th scope="col" class="n">jobs</th><th scope="col" class="n">billed card hours</th><th scope="col" class="n">coverage</th><th scope="col" class="n">cost CNY</th></tr></thead>
     <tbody>
-    <tr><td class="">卡时</td><td class="">a1b2</td><td class="n">12,040</td><td class="n">135,584.8014</td><td class="n">99.9 %</td><td class="n">2,508,318.83</td><td class="">CNY</td></tr>
-    <tr><td class="">=1+1, &#34;x&#34;|&#60;b&#62;ESC[31m</td><td class="">c3d4</td><td class="n">1</td><td class="n">0.000028</td><td class="n">100.0 %</td><td class="n"></td><td class=""></td></tr>
+    <tr><td class="">卡时</td><td class="n">12,040</td><td class="n">135,584.8014</td><td class="n">99.9 %</td><td class="n">2,508,318.83</td></tr>
+    <tr><td class="">=1+1, &#34;x&#34;|&#60;b&#62;ESC[31m</td><td class="n">1</td><td class="n">0.000028</td><td class="n">100.0 %</td><td class="n"></td></tr>
     </tbody>
-    <tfoot><tr><td class="">total</td><td class=""></td><td class="n">12,041</td><td class="n">135,584.8014</td><td class="n">99.9 %</td><td class="n">2,508,318.83</td><td class="">CNY</td></tr></tfoot>
+    <tfoot><tr><td class="">total</td><td class="n">12,041</td><td class="n">135,584.8014</td><td class="n">99.9 %</td><td class="n">2,508,318.83</td></tr></tfoot>
     </table>
     </div>
     <ul class="notes">
     <li>no price for model &#34;A100&#34; from 2026-03-01</li>
     <li>not known here, so not shown: efficiency</li>
+    <li>where a line comes from: cardhour trace &#39;a1b2&#39;</li>
     </ul>
     "#);
 }

@@ -34,10 +34,11 @@ pub async fn run(scene: &Scene, global: &Global, args: &DemoArgs) -> Result<Exit
         import(&books, &command, now()).await?;
     }
     show(&books, month).await?;
+    say(b"\n")?;
+    tell(&format!("ask more of it: cardhour --ledger {place} report usage --by user"));
     if args.no_serve {
         return Ok(Exit::Done);
     }
-    say(b"\n")?;
     let address = args.address.unwrap_or(scene.config.http_address);
     let listener = match serve::bind(address).await {
         // Another service has the usual port; a demo is content with any.

@@ -8,8 +8,10 @@ use crate::serve::{self, Service};
 use crate::terminal::tell;
 use std::io::IsTerminal;
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
 
 /// Serves the scene's ledger. Errors: an address beyond this machine, a port that is taken, a token that others can read.
 pub async fn run(scene: &Scene, address: Option<SocketAddr>) -> Result<Exit, Error> {
@@ -24,6 +26,12 @@ pub async fn until_stopped(books: Books, listener: TcpListener, token_file: Opti
     let token_file =
         token_file.or_else(|| books.ledger().folder().map(|folder| folder.join("token"))).ok_or(Error::NoPlace)?;
     let token = Token::load_or_make(&token_file)?;
+    if let Some(folder) = books.ledger().folder()
+        && std::fs::metadata(&folder).is_ok_and(|about| about.permissions().mode() & 0o077 != 0)
+    {
+        tell(&format!("others of this machine can read {}, and so see everything: chmod 700 it", folder.display()));
+    }
+    let stopped = stop_asked().map_err(|source| Error::Stream { doing: "listen for signals", source })?;
     let address = listener.local_addr().map_err(|source| Error::Stream { doing: "tell the address", source })?;
     // The token goes to a person's screen, never into a log.
     if std::io::stderr().is_terminal() {
@@ -31,22 +39,18 @@ pub async fn until_stopped(books: Books, listener: TcpListener, token_file: Opti
     } else {
         tell(&format!("serving http://{address}/ with the token in {}", token_file.display()));
     }
-    serve::run(Service::new(books), listener, token, stop_asked()).await?;
+    serve::run(Service::new(books), listener, token, stopped).await?;
     Ok(Exit::Done)
 }
 
-/// Done when Ctrl-C or SIGTERM comes.
-async fn stop_asked() {
-    let interrupt = tokio::signal::ctrl_c();
-    match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
-        Ok(mut terminate) => {
-            tokio::select! {
-                _ = interrupt => {}
-                _ = terminate.recv() => {}
-            }
+/// Done when Ctrl-C or SIGTERM comes. Listens from the call on, not from the first look at the future.
+fn stop_asked() -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
         }
-        Err(_) => {
-            let _ = interrupt.await;
-        }
-    }
+    })
 }

@@ -2,6 +2,7 @@
 
 use super::row::{rows, width_percent};
 use super::stack::{PARTS, Stack, stacks};
+use crate::books::SIMULATED;
 use crate::render;
 use cardhour_books::table::Table;
 use rust_decimal::Decimal;
@@ -154,7 +155,8 @@ pub fn overview(reports: &Reports, month: Option<&str>, by: &str, zone: &str) ->
         |state: &str| month_bars.iter().chain(&day_bars).flat_map(|bar| &bar.parts).any(|part| part.state == state);
     let mut notes: Vec<String> = Vec::new();
     for note in reports.bill.notes.iter().chain(&reports.capacity_by_day.notes) {
-        if !notes.contains(note) {
+        // The page says at its top that it is simulated.
+        if note != SIMULATED && !notes.contains(note) {
             notes.push(note.clone());
         }
     }

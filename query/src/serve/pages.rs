@@ -4,6 +4,7 @@ use super::Service;
 use super::overview::{GROUPS, Overview, Reports, months, overview as overview_of};
 use super::problem::RequestId;
 use crate::answer::Trace;
+use crate::books::SIMULATED;
 use crate::error::{Error, Remedy, chain};
 use crate::render::{self, Grid};
 use crate::request::{ReportRequest, RequestError};
@@ -135,6 +136,14 @@ struct TracePage {
     parts: Vec<Grid>,
     is_demo: bool,
     style: &'static str,
+}
+
+impl TracePage {
+    /// What is known of the line, as people read it; that it is simulated stands at the top of the page.
+    fn facts(&self) -> impl Iterator<Item = (String, &str)> {
+        let facts = self.trace.facts.iter().filter(|(_, value)| value != SIMULATED);
+        facts.map(|(name, value)| (name.replace('_', " "), value.as_str()))
+    }
 }
 
 #[derive(Template)]

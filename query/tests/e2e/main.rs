@@ -6,10 +6,12 @@
 
 mod demo;
 mod kill;
+mod manners;
 mod over_capacity;
 mod prices;
 mod readers;
 mod same_books;
+mod service;
 mod shredder;
 mod site;
 mod traces;

@@ -100,10 +100,10 @@ fn books(site: &Site) -> String {
     for digest in [
         "select attempt_key, node, model, mig_profile, card_uuid, share_parts, started_at, ended_at, source, estimated from holdings \
          order by 1, 2, 3, 4, 5, 6, 7, 8, 9, 10",
-        "select attempt_key, state, cluster, pool, node, model, card_uuid, date_trunc('day', bucket_start) as day, \
+        "select attempt_key, state, cluster, pool, node, model, card_uuid, date_trunc('day', bucket_start) as utc_day, \
          count(*) as buckets, min(bucket_start) as first, max(bucket_start) as last, sum(card_time) as card_time, \
          sum(billed_time) as billed_time, sum(unseen) as unseen from usage \
-         group by attempt_key, state, cluster, pool, node, model, card_uuid, day order by 1, 2, 3, 4, 5, 6, 7, 8",
+         group by attempt_key, state, cluster, pool, node, model, card_uuid, utc_day order by 1, 2, 3, 4, 5, 6, 7, 8",
         "select \"row\", field, reason from quarantine order by 1, 2, 3",
     ] {
         books += "\n";

@@ -40,10 +40,3 @@ fn empty_books_say_how_to_begin() {
     let page = OverviewPage { page, is_demo: false, style: render::styles() }.render().unwrap();
     assert!(page.contains("cardhour import jobs"));
 }
-
-/// Writes the page where a person can look at it, when `CARDHOUR_PAGES` names a folder.
-#[test]
-fn the_page_can_be_looked_at() {
-    let Some(folder) = std::env::var_os("CARDHOUR_PAGES") else { return };
-    std::fs::write(std::path::Path::new(&folder).join("overview.html"), page(true)).unwrap();
-}
