@@ -90,6 +90,18 @@ async fn touched(facts: &Facts, books: &Snapshot) -> Result<Option<Touched>, Err
 
 /// Works out the touched days and commits them. False when others were faster: look again.
 async fn rebuild(store: &Store, facts: &Facts, books: Snapshot, mut touched: Touched) -> Result<bool, Error> {
+    let marks = facts.marks();
+    if touched == Touched::default() {
+        // Rows of facts that only lie in other files: what was made of them stands, and has to know their new version.
+        for table in [&HOLDINGS, &CONFLICTS, &USAGE] {
+            let old = store.open_or_create(table).await?;
+            let change = Change { marks: marks.clone(), ..Change::default() };
+            if !commit_unless_newer(store, old, change, &marks).await? {
+                return Ok(false);
+            }
+        }
+        return Ok(true);
+    }
     let everything = touched.all || books.files.is_empty();
     let clusters = facts.clusters().await?;
     let with_capacity = clusters.values().any(|cluster| !cluster.nodes.is_empty());
@@ -115,7 +127,6 @@ async fn rebuild(store: &Store, facts: &Facts, books: Snapshot, mut touched: Tou
     let spans = spans(&touched.usage);
     let (starts, everything_held) = (touched.starts.clone(), everything);
     let worked = tokio::task::spawn_blocking(move || work_out(&framed, &claims, &spans)).await.expect("does not panic");
-    let marks = facts.marks();
 
     let old = store.open_or_create(&HOLDINGS).await?;
     let keep_starts = |day: i32| everything_held || starts.contains(&day);

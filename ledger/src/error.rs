@@ -65,6 +65,16 @@ pub enum Error {
         /// Why not.
         source: SlotsError,
     },
+    /// Files would be deleted that a reader or writer may still be at.
+    #[error(
+        "files that left a table are kept for {least} hours at least, {asked} was asked for: add --force-retention if nobody reads or writes meanwhile"
+    )]
+    RetentionTooShort {
+        /// Hours asked for.
+        asked: u32,
+        /// Hours at least.
+        least: u32,
+    },
     /// A file can't be read or written.
     #[error("cannot {doing} {}", path.display())]
     File {
@@ -103,7 +113,11 @@ impl Error {
     pub fn remedy(&self) -> Remedy {
         match self {
             Self::LostRace { .. } => Remedy::Retry,
-            Self::NoLedger { .. } | Self::ZoneFixed { .. } | Self::Place { .. } | Self::Cut { .. } => Remedy::Caller,
+            Self::NoLedger { .. }
+            | Self::ZoneFixed { .. }
+            | Self::Place { .. }
+            | Self::Cut { .. }
+            | Self::RetentionTooShort { .. } => Remedy::Caller,
             Self::TooNew { .. } | Self::Damaged { .. } | Self::File { .. } | Self::Table { .. } => Remedy::Operator,
         }
     }

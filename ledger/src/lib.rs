@@ -16,6 +16,8 @@
 
 mod columns;
 mod derive;
+#[cfg(test)]
+mod earlier_landings;
 mod error;
 mod facts;
 mod files;
@@ -23,6 +25,7 @@ mod files;
 mod fixture;
 mod intake;
 mod ledger;
+mod maintain;
 mod meta;
 mod reading;
 mod store;
@@ -33,6 +36,7 @@ mod verify;
 pub use deltalake::DeltaTable;
 pub use error::{Error, Remedy};
 pub use ledger::{Booked, Ledger};
+pub use maintain::{Maintain, Maintained, RETAIN_HOURS};
 pub use meta::Meta;
 pub use reading::Reading;
 pub use verify::{Check, ExportedBill, ExportedBillError, Fault, Law, Verdict};

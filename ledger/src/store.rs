@@ -390,3 +390,6 @@ fn columns(table: &Table) -> Result<Vec<StructField>, Error> {
     StructType::try_new(fields.clone()).map_err(|e| Error::table("create", table.name)(e.into()))?;
     Ok(fields)
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,7 +8,7 @@ mod upkeep;
 
 pub use import::{ImportCommand, JobsArgs, OutputKind, SiteArgs};
 pub use report::{MeArgs, Output, ReportArgs, SqlArgs, TraceArgs};
-pub use upkeep::VerifyArgs;
+pub use upkeep::{MaintainArgs, VerifyArgs};
 
 use cardhour_domain::{Month, Zone};
 use clap::{Args, Parser, Subcommand};
@@ -106,6 +106,10 @@ pub enum Command {
     #[command(after_help = "Examples:\n  cardhour verify\n  cardhour verify --bill march.csv --format json\n\n\
                             Exit code 0 when all that can be proven is, 1 when something is wrong. Clusters without nodes are named as not provable.")]
     Verify(VerifyArgs),
+    /// Keep the tables quick to read: merge small files, delete what left the tables long ago, write checkpoints
+    #[command(after_help = "Examples:\n  cardhour maintain --dry-run\n  cardhour maintain --retain-hours 720\n\n\
+                            No row and no figure changes. Safe beside imports, reports and itself.")]
+    Maintain(MaintainArgs),
     /// Look whether all is well: store, zone, prices, map, capacity
     #[command(after_help = "Examples:\n  cardhour doctor\n  cardhour doctor --map site.toml --file sacct-march.txt.gz")]
     Doctor(DoctorArgs),

@@ -21,6 +21,7 @@ pub mod doctor;
 pub mod error;
 pub mod import;
 pub mod init;
+pub mod maintained;
 pub mod render;
 pub mod request;
 pub mod run;

@@ -6,19 +6,20 @@ mod serving;
 
 use crate::answer::Rows;
 use crate::books::Books;
-use crate::cli::{Cli, Command, Global, ImportCommand, MeArgs, ReportArgs, SqlArgs, VerifyArgs};
+use crate::cli::{Cli, Command, Global, ImportCommand, MaintainArgs, MeArgs, ReportArgs, SqlArgs, VerifyArgs};
 use crate::config::{Config, ConfigError, Surroundings, ledger_place};
 use crate::doctor::{self, Verdict};
 use crate::error::{Error, Remedy};
 use crate::import::import;
 use crate::init::init;
+use crate::maintained;
 use crate::render;
 use crate::request::ReportRequest;
 use crate::terminal::{Progress, Unit, put, say, style, tell};
 use crate::verified;
 use cardhour_books::report::ReportKind;
 use cardhour_domain::Timestamp;
-use cardhour_ledger::ExportedBill;
+use cardhour_ledger::{ExportedBill, Maintain};
 use clap::CommandFactory;
 use std::io::Read;
 use std::path::Path;
@@ -93,6 +94,7 @@ pub async fn run(cli: Cli) -> Result<Exit, Error> {
             print::to(&args.output, |format| trace.render(format, style()))?;
             Ok(Exit::Done)
         }
+        Command::Maintain(args) => maintain(&Scene::new(global)?, args).await,
         Command::Verify(args) => verify(&Scene::new(global)?, args).await,
         Command::Doctor(args) => {
             let scene = Scene::new(global)?;
@@ -153,6 +155,16 @@ async fn me(scene: &Scene, args: &MeArgs) -> Result<Exit, Error> {
         tell(&format!("nothing was held by {:?}: --user takes the name as the records have it", args.user));
     }
     print::table(&reported.table, &args.output)?;
+    Ok(Exit::Done)
+}
+
+async fn maintain(scene: &Scene, args: &MaintainArgs) -> Result<Exit, Error> {
+    let books = scene.books().await?;
+    let what = Maintain { retain_hours: args.retain_hours, force: args.force_retention, dry_run: args.dry_run };
+    let mut progress = Progress::new("maintaining", 0, Unit::Items);
+    let done = progress.during(books.ledger().maintain(what)).await?;
+    drop(progress);
+    print::table(&maintained::table(&done, args.dry_run), &args.output)?;
     Ok(Exit::Done)
 }
 

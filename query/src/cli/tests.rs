@@ -56,6 +56,8 @@ fn the_examples_in_the_help_are_taken() {
         "doctor --map site.toml --file sacct-march.txt.gz",
         "verify",
         "verify --bill march.csv --format json",
+        "maintain --dry-run",
+        "maintain --retain-hours 720",
         "config",
         "completions bash",
         "report bill --ledger here --config there.toml",

@@ -4,6 +4,23 @@ use super::Output;
 use clap::Args;
 use std::path::PathBuf;
 
+/// Options of `maintain`.
+#[derive(Debug, Args)]
+pub struct MaintainArgs {
+    /// Hours for which files that are no longer part of a table are kept
+    #[arg(long, value_name = "N", default_value_t = cardhour_ledger::RETAIN_HOURS)]
+    pub retain_hours: u32,
+    /// Keep files for less than a week: nobody may be reading or importing meanwhile
+    #[arg(long)]
+    pub force_retention: bool,
+    /// Say what would be done, and do nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// How and where to print.
+    #[command(flatten)]
+    pub output: Output,
+}
+
 /// Options of `verify`.
 #[derive(Debug, Args)]
 pub struct VerifyArgs {

@@ -15,4 +15,5 @@ mod service;
 mod shredder;
 mod site;
 mod traces;
+mod verify;
 mod zones;

@@ -1,0 +1,80 @@
+//! Ledgers that earlier landings made, under `tests/ledgers`: each opens, is proven, reports what it held, and goes on.
+
+use crate::fixture::{Pool, at, during, job, node};
+use crate::{Ledger, Maintain};
+use cardhour_books::attempt::Attempt;
+use cardhour_books::site::{Coverage, Outage};
+use cardhour_domain::{CardTime, Zone};
+use std::path::{Path, PathBuf};
+
+/// What is in `v1`: three jobs on a node of four cards over two hours, an outage in them.
+fn jobs() -> Vec<Attempt> {
+    vec![
+        job("lab 1 vision n1 2 2026-03-02T10:00:00 2026-03-02T11:00:00"),
+        job("lab 2 speech n1 1 2026-03-02T10:20:00 2026-03-02T11:45:30"),
+        job("lab 3 vision n1 0.5@GPU-x 2026-03-02T10:00:00 2026-03-02T10:30:00"),
+    ]
+}
+
+fn covers() -> Vec<Coverage> {
+    vec![Coverage { cluster: "lab".into(), covers: during("2026-03-02T10:00:00", "2026-03-02T12:00:00") }]
+}
+
+fn kept(version: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ledgers").join(version)
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let (path, to) = (entry.path(), to.join(entry.file_name()));
+        if path.is_dir() { copy(&path, &to) } else { _ = std::fs::copy(&path, &to).unwrap() }
+    }
+}
+
+/// By hand: 2 × 1 h + 1 × 1:25:30 + 0.5 × 0.5 h.
+fn held() -> CardTime {
+    CardTime::from_part_ms(18_018_000 * (2 * 3_600_000 + 5_130_000 + 900_000))
+}
+
+#[tokio::test]
+async fn a_ledger_of_an_earlier_landing_opens_and_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = dir.path().join("ledger");
+    copy(&kept("v1"), &place);
+    let ledger = Ledger::open(place.to_str().unwrap()).await.unwrap();
+    assert_eq!(ledger.zone(), Zone::parse("Asia/Shanghai").unwrap());
+    let holds = || async {
+        let verdict = ledger.verify(Some(&crate::fixture::book()), None).await.unwrap();
+        assert!(verdict.holds(), "{:?}", verdict.faults);
+        verdict.checks.iter().find(|check| check.what.starts_with("holdings are")).unwrap().card_time.unwrap()
+    };
+    assert_eq!(holds().await, held());
+    let again = ledger.import_jobs("jobs", jobs(), vec![], covers()).await.unwrap();
+    assert_eq!((again.booked, again.unchanged), (0, 3), "it knows its own rows");
+    let new = job("lab 4 vision n1 1 2026-03-02T11:00:00 2026-03-02T12:00:00");
+    ledger.import_jobs("jobs", vec![new], vec![], covers()).await.unwrap();
+    ledger.maintain(Maintain::default()).await.unwrap();
+    assert_eq!(holds().await, held() + CardTime::from_part_ms(18_018_000 * 3_600_000));
+}
+
+/// Makes the ledger of this landing: `cargo nextest run -p cardhour-ledger make_a_ledger --run-ignored only`, for the folder that it
+/// prints to be put under `tests/ledgers` when the schema of a table has changed.
+#[tokio::test]
+#[ignore = "makes a ledger to keep, once a landing"]
+async fn make_a_ledger_to_keep() {
+    let pool = Pool::empty().await;
+    let mut n1 = node("lab", "n1", "A100", 4);
+    n1.in_service_at = Some(at("2026-03-02T10:00:00"));
+    pool.ledger.import_nodes("nodes", vec![n1], vec![]).await.unwrap();
+    let outage = Outage {
+        cluster: "lab".into(),
+        during: during("2026-03-02T10:30:00", "2026-03-02T11:10:00"),
+        nodes: vec!["n1".into()],
+        cards: None,
+        reason: Some("fan".into()),
+    };
+    pool.ledger.import_outages("outages", vec![outage], vec![]).await.unwrap();
+    pool.ledger.import_jobs("jobs", jobs(), vec![], covers()).await.unwrap();
+    println!("{}", pool.dir.keep().display());
+}
