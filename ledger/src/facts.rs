@@ -18,11 +18,8 @@ pub(crate) struct Facts {
 impl Facts {
     /// The newest versions. A table that was never made is made.
     pub(crate) async fn load(store: &Store) -> Result<Self, Error> {
-        let mut snapshots = Vec::with_capacity(FACTS.len());
-        for table in FACTS {
-            snapshots.push(store.open_or_create(table).await?);
-        }
-        Ok(Self { snapshots })
+        let opened = FACTS.iter().map(|table| store.open_or_create(table));
+        Ok(Self { snapshots: futures::future::try_join_all(opened).await? })
     }
 
     pub(crate) fn of(&self, table: &tables::Table) -> &Snapshot {

@@ -136,8 +136,8 @@ impl Ledger {
     /// Facts and usage of one moment: the books were made from exactly these facts.
     pub(crate) async fn consistent(&self) -> Result<(Facts, Snapshot), Error> {
         for attempt in 0..derive::TRIES {
-            let facts = Facts::load(&self.store).await?;
-            let usage = self.store.open_or_create(&USAGE).await?;
+            let (facts, usage) =
+                futures::future::try_join(Facts::load(&self.store), self.store.open_or_create(&USAGE)).await?;
             if derive::is_current(&facts, &usage).await? {
                 return Ok((facts, usage));
             }
@@ -150,10 +150,10 @@ impl Ledger {
     /// Every table as Delta Lake has it, by its SQL name, for a query engine to register.
     pub async fn delta_tables(&self) -> Result<Vec<(&'static str, deltalake::DeltaTable)>, Error> {
         self.catch_up().await?;
-        let mut out = Vec::new();
-        for table in tables::ALL {
-            out.push((table.name, self.store.open_or_create(table).await?.delta));
-        }
-        Ok(out)
+        let opened = tables::ALL.iter().map(async |table| {
+            let snapshot = self.store.open_or_create(table).await?;
+            Ok((table.name, snapshot.delta))
+        });
+        futures::future::try_join_all(opened).await
     }
 }

@@ -120,6 +120,7 @@ impl Store {
             .with_configuration([
                 (SCHEMA_PROPERTY, Some(table.schema_version.to_string())),
                 ("delta.checkpointInterval", Some("50".to_owned())),
+                stats_property(table),
             ])
             .with_raise_if_key_not_exists(false)
             .with_save_mode(SaveMode::ErrorIfExists)
@@ -351,6 +352,15 @@ pub(crate) fn day_text(day: i32) -> String {
 
 fn day_of_text(text: &str) -> Option<i32> {
     Timestamp::parse_rfc3339(&format!("{text}T00:00:00Z")).ok().map(Timestamp::utc_day)
+}
+
+/// Tells other readers of which columns the log has bounds. Without it they take a column that has none for one without values, and
+/// Python's reader leaves every file out of a filtered read.
+fn stats_property(table: &Table) -> (&'static str, Option<String>) {
+    match table.bounds {
+        [] => ("delta.dataSkippingNumIndexedCols", Some("0".to_owned())),
+        bounds => ("delta.dataSkippingStatsColumns", Some(bounds.join(","))),
+    }
 }
 
 /// The columns of a table in Delta's types.

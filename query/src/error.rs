@@ -239,6 +239,8 @@ impl Error {
             | Self::NoPlace
             | Self::BinaryToTerminal
             | Self::NotLoopback(_) => Remedy::Caller,
+            // A file that was named and isn't there is a slip of whoever named it.
+            Self::File { source, .. } if source.kind() == std::io::ErrorKind::NotFound => Remedy::Caller,
             // A list's map is the caller's words; the rest of it is a file that can't be read.
             Self::List { source, .. } => match **source {
                 ListError::Map(_) | ListError::Missing { .. } => Remedy::Caller,

@@ -8,10 +8,13 @@ use crate::config::{SqlLimits, duration_text};
 use crate::error::Error;
 use arrow::record_batch::RecordBatch;
 use cardhour_ledger::DeltaTable;
+use datafusion::common::config::Dialect;
 use datafusion::error::DataFusionError;
+use datafusion::execution::SessionState;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::{SQLOptions, SessionConfig, SessionContext};
 use futures::TryStreamExt;
 use std::sync::Arc;
@@ -31,7 +34,7 @@ pub async fn run(
 ) -> Result<Rows, Error> {
     let answer = async {
         let session = session(tables, charges, limits).await?;
-        let plan = session.state().create_logical_plan(query).await.map_err(of_query)?;
+        let plan = plan(session.state(), query).await?;
         let options = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
         options.verify_plan(&plan).map_err(|_| Error::SqlWrites)?;
         let frame = session.execute_logical_plan(plan).await.map_err(of_query)?;
@@ -62,8 +65,16 @@ async fn session(
         .with_disk_manager_builder(DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled))
         .build_arc()
         .map_err(of_session)?;
-    let config = SessionConfig::new().with_information_schema(true);
+    let mut config = SessionConfig::new().with_information_schema(true);
+    // With the generic dialect, `select state, cluster` ends at the comma: it takes CLUSTER for the next clause.
+    config.options_mut().sql_parser.dialect = Dialect::PostgreSQL;
     let session = SessionContext::new_with_config_rt(config, runtime);
+    for name in UNBOUNDED_FUNCTIONS {
+        session.deregister_udf(name);
+    }
+    for name in UNBOUNDED_TABLE_FUNCTIONS {
+        session.deregister_udtf(name);
+    }
     for (name, table) in tables {
         table.update_datafusion_session(&session.state()).map_err(|error| of_session(error.into()))?;
         let provider = table.table_provider().await.map_err(of_session)?;
@@ -71,6 +82,33 @@ async fn session(
     }
     session.register_batch(charges::TABLE, charges).map_err(of_session)?;
     Ok(session)
+}
+
+/// Functions that make much of little. Constants are folded while a query is planned, where neither the limit of time nor
+/// that of memory reaches: `length(repeat('x', 2000000000))` would hold a core for 20 s.
+const UNBOUNDED_FUNCTIONS: &[&str] = &[
+    "repeat",
+    "lpad",
+    "rpad",
+    "range",
+    "generate_series",
+    "array_repeat",
+    "list_repeat",
+    "array_resize",
+    "list_resize",
+];
+
+/// Their twins in FROM.
+const UNBOUNDED_TABLE_FUNCTIONS: &[&str] = &["range", "generate_series"];
+
+/// Plans on a thread of its own: planning does not yield, and a slow plan must not hold up other answers.
+async fn plan(state: SessionState, query: &str) -> Result<LogicalPlan, Error> {
+    let query = query.to_owned();
+    let runtime = tokio::runtime::Handle::current();
+    tokio::task::spawn_blocking(move || runtime.block_on(state.create_logical_plan(&query)))
+        .await
+        .expect("planning does not panic")
+        .map_err(of_query)
 }
 
 /// What went wrong with a query: by far most are its own words.

@@ -85,13 +85,21 @@ pub struct Resolution {
     pub unchanged: u64,
 }
 
-/// The form of a started attempt's key that its job had before the start, where the key is made of times.
-pub fn unstarted_form(key: &AttemptKey) -> Option<AttemptKey> {
-    let (_, run) = key.as_str().rsplit_once('/')?;
-    let digits = run.strip_prefix('s')?.bytes().take_while(|b| b.is_ascii_digit() || *b == b'-').count();
-    let rest = &run[1 + digits..];
-    let started = rest.starts_with('b') || rest.starts_with('r');
-    started.then(|| AttemptKey::from_stored(&key.as_str()[..key.as_str().len() - rest.len()]))
+/// The keys that a started attempt's job may have had before its start: without the start, where the key is made of times; and without
+/// the index, since tasks of an array wait together under the id that the last of them keeps.
+fn unstarted_forms(key: &AttemptKey) -> impl Iterator<Item = AttemptKey> {
+    let (head, run) = key.as_str().rsplit_once('/').unwrap_or((key.as_str(), ""));
+    let waiting = run.strip_prefix('s').and_then(|times| {
+        let digits = times.bytes().take_while(|b| b.is_ascii_digit() || *b == b'-').count();
+        let (waiting, rest) = run.split_at(1 + digits);
+        (digits > 0 && rest.starts_with(['b', 'r'])).then_some(waiting)
+    });
+    let of_task = head
+        .rsplit_once('_')
+        .filter(|(_, index)| !index.is_empty() && index.bytes().all(|b| b.is_ascii_digit()))
+        .map(|(array, _)| format!("{array}/{}", waiting.unwrap_or(run)));
+    let of_job = waiting.map(|waiting| format!("{head}/{waiting}"));
+    of_job.into_iter().chain(of_task).map(|form| AttemptKey::from_stored(&form))
 }
 
 /// Settles the versions of an import against those that stand.
@@ -106,10 +114,9 @@ pub fn resolve<'a>(standing: impl Iterator<Item = (&'a str, Version)>, incoming:
     let mut unstarted: HashSet<AttemptKey> = HashSet::new();
     for attempt in incoming {
         let version = Version::of(&attempt);
-        match unstarted_form(&attempt.key) {
-            Some(form) => _ = started.insert(form),
-            None if attempt.started_at.is_none() => _ = unstarted.insert(attempt.key.clone()),
-            None => {}
+        match attempt.started_at {
+            Some(_) => started.extend(unstarted_forms(&attempt.key)),
+            None => _ = unstarted.insert(attempt.key.clone()),
         }
         match best.get_mut(&attempt.key) {
             None => {
@@ -136,11 +143,8 @@ pub fn resolve<'a>(standing: impl Iterator<Item = (&'a str, Version)>, incoming:
             out.displaced.push(key);
             continue;
         }
-        if !unstarted.is_empty()
-            && let Some(form) = unstarted_form(&key)
-            && unstarted.contains(&form)
-        {
-            started.insert(form);
+        if !unstarted.is_empty() {
+            started.extend(unstarted_forms(&key).filter(|form| unstarted.contains(form)));
         }
         if best.contains_key(&key) {
             known.insert(key, version);

@@ -130,6 +130,11 @@ impl Measure {
     /// Its value in a row. `line` is the row's id.
     pub fn value(self, sums: &Sums, coin: Option<Coin>, line: impl FnOnce() -> Value) -> Value {
         let hours = |time: CardTime| Value::Decimal(time.card_hours());
+        // Where capacity isn't known, how much of it was free isn't known either: absent, not zero (LED-3).
+        let of_pool = |time: CardTime| match sums.capacity {
+            None if time.is_zero() => Value::Absent,
+            _ => hours(time),
+        };
         let decimal = |value: Option<Decimal>| value.map_or(Value::Absent, Value::Decimal);
         let amount = |micros: Option<i128>| micros.zip(coin).map_or(Value::Absent, |(micros, coin)| coin.value(micros));
         match self {
@@ -150,10 +155,10 @@ impl Measure {
             },
             CapacityCardHours => sums.capacity.map_or(Value::Absent, hours),
             OverCapacityCardHours => sums.capacity.map_or(Value::Absent, |_| hours(sums.over_capacity)),
-            FreeCardHours => hours(sums.free),
-            ReservedCardHours => hours(sums.reserved),
-            DownCardHours => hours(sums.down),
-            UnaccountedCardHours => hours(sums.unaccounted),
+            FreeCardHours => of_pool(sums.free),
+            ReservedCardHours => of_pool(sums.reserved),
+            DownCardHours => of_pool(sums.down),
+            UnaccountedCardHours => of_pool(sums.unaccounted),
             Coverage => decimal(sums.coverage()),
             PoolCoverage => decimal(sums.pool_coverage()),
             UseCoverage => decimal(sums.use_coverage()),

@@ -65,6 +65,13 @@ fn a_row_without_a_start_gives_way_to_the_started_one() {
     check("1 cancelled - 350\n1 running 200 300", &["1 running 200 300"]);
 }
 
+/// Tasks of an array wait under one id; the last to start keeps it. Then nobody waits any more.
+#[test]
+fn a_range_that_waits_gives_way_to_the_task_that_keeps_its_id() {
+    check("16 pending - 150\n16_9 running 200 300", &["16_9 running 200 300"]);
+    check("16 pending - 150\n17_2 running 200 300", &["16 pending - 150", "17_2 running 200 300"]);
+}
+
 /// S24: with duplicates, each run of a requeued job is an attempt of its own.
 #[test]
 fn s24_every_run_of_a_requeued_job_stands() {
