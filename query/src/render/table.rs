@@ -167,30 +167,43 @@ fn fold_texts(columns: &mut [Column], most: Option<usize>) -> bool {
     true
 }
 
-/// A text in lines no wider than `most`, broken between words where there are any.
+/// A text in lines no wider than `most`: broken between words, else behind a `-` or the like, else anywhere.
 fn folded(text: &str, most: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let line = lines.last_mut().expect("never empty");
-        if line.is_empty() || line.width() + 1 + word.width() <= most {
-            if !line.is_empty() {
-                line.push(' ');
-            }
-        } else {
+    let mut width = 0;
+    for part in text.split_inclusive([' ', '-', '_', '/', '.', ',', '=']) {
+        if width > 0 && width + part.trim_end().width() > most {
             lines.push(String::new());
+            width = 0;
         }
-        for c in word.chars() {
-            let line = lines.last_mut().expect("never empty");
-            if line.width() + c.width().unwrap_or(0) > most && !line.is_empty() {
+        for c in part.chars() {
+            let next = c.width().unwrap_or(0);
+            if width > 0 && width + next > most && c != ' ' {
                 lines.push(String::new());
+                width = 0;
             }
             lines.last_mut().expect("never empty").push(c);
+            width += next;
         }
     }
-    lines
+    lines.iter().map(|line| line.trim_end().to_owned()).collect()
 }
 
 /// A text without what would move a terminal's cursor or colours: names come from outside.
 fn visible(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_broken_where_people_would() {
+        assert_eq!(folded("harbor-institute", 15), ["harbor-", "institute"]);
+        assert_eq!(folded("billed card hours", 11), ["billed card", "hours"]);
+        assert_eq!(folded("卡时卡时", 5), ["卡时", "卡时"]);
+        assert_eq!(folded("abcdefgh", 3), ["abc", "def", "gh"]);
+        assert_eq!(folded("", 3), [""]);
+    }
 }
