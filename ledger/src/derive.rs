@@ -31,13 +31,11 @@ pub(crate) async fn catch_up(store: &Store) -> Result<(), Error> {
         let facts = Facts::load(store).await?;
         let books = store.open_or_create(&USAGE).await?;
         let touched = touched(&facts, &books).await?;
-        if let Some(touched) = touched {
-            if !rebuild(store, &facts, books, touched).await? {
-                pause(attempt).await;
-                continue;
-            }
+        let Some(touched) = touched else { return Ok(()) };
+        if rebuild(store, &facts, books, touched).await? {
+            return Ok(());
         }
-        return Ok(());
+        pause(attempt).await;
     }
     Err(Error::LostRace { table: USAGE.name, tries: TRIES })
 }

@@ -1,5 +1,6 @@
 //! Why the ledger could not do what it was asked.
 
+use cardhour_books::slots::SlotsError;
 use cardhour_books::versions::ContentHash;
 use std::io;
 use std::path::PathBuf;
@@ -58,6 +59,12 @@ pub enum Error {
         /// What.
         what: String,
     },
+    /// Time can't be cut by the ledger's zone or the price book.
+    #[error("the time of the books can't be cut")]
+    Cut {
+        /// Why not.
+        source: SlotsError,
+    },
     /// A file can't be read or written.
     #[error("cannot {doing} {}", path.display())]
     File {
@@ -96,7 +103,7 @@ impl Error {
     pub fn remedy(&self) -> Remedy {
         match self {
             Self::LostRace { .. } => Remedy::Retry,
-            Self::NoLedger { .. } | Self::ZoneFixed { .. } | Self::Place { .. } => Remedy::Caller,
+            Self::NoLedger { .. } | Self::ZoneFixed { .. } | Self::Place { .. } | Self::Cut { .. } => Remedy::Caller,
             Self::TooNew { .. } | Self::Damaged { .. } | Self::File { .. } | Self::Table { .. } => Remedy::Operator,
         }
     }

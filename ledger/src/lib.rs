@@ -19,6 +19,8 @@ mod derive;
 mod error;
 mod facts;
 mod files;
+#[cfg(test)]
+mod fixture;
 mod intake;
 mod ledger;
 mod meta;
@@ -26,9 +28,11 @@ mod reading;
 mod store;
 mod tables;
 mod touched;
+mod verify;
 
 pub use deltalake::DeltaTable;
 pub use error::{Error, Remedy};
 pub use ledger::{Booked, Ledger};
 pub use meta::Meta;
 pub use reading::Reading;
+pub use verify::{Check, ExportedBill, ExportedBillError, Fault, Law, Verdict};

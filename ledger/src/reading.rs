@@ -270,10 +270,13 @@ struct Place {
     share_parts: i64,
 }
 
+/// State and reservation of a row, as indexes into the batch's texts.
+type What = (Option<i32>, Option<i32>);
+
 #[derive(Default)]
 struct Run {
     place: Option<Place>,
-    cells: Vec<((Option<i32>, Option<i32>), Cell)>,
+    cells: Vec<(What, Cell)>,
 }
 
 struct CellFold<'a> {

@@ -280,7 +280,7 @@ impl Snapshot {
         indexed: &[&str],
     ) -> Result<Vec<(FileView, Vec<RecordBatch>)>, Error> {
         let wanted: Vec<FileView> = self.files.iter().filter(|file| keep(file)).cloned().collect();
-        self.read_with(wanted, columns, indexed, |batches| Ok(batches)).await
+        self.read_with(wanted, columns, indexed, Ok).await
     }
 
     /// Reads files and does `fold` to each one's rows, on all cores.

@@ -4,9 +4,11 @@
 
 mod import;
 mod report;
+mod upkeep;
 
 pub use import::{ImportCommand, JobsArgs, OutputKind, SiteArgs};
 pub use report::{MeArgs, Output, ReportArgs, SqlArgs, TraceArgs};
+pub use upkeep::VerifyArgs;
 
 use cardhour_domain::{Month, Zone};
 use clap::{Args, Parser, Subcommand};
@@ -100,6 +102,10 @@ pub enum Command {
     #[command(after_help = "Example:\n  cardhour trace 'month=2026-03,org=lab,project=vision'\n\n\
                             A line is the column `line` of `cardhour report bill --format csv`.")]
     Trace(TraceArgs),
+    /// Prove that the books balance, by another road than the one that made them
+    #[command(after_help = "Examples:\n  cardhour verify\n  cardhour verify --bill march.csv --format json\n\n\
+                            Exit code 0 when all that can be proven is, 1 when something is wrong. Clusters without nodes are named as not provable.")]
+    Verify(VerifyArgs),
     /// Look whether all is well: store, zone, prices, map, capacity
     #[command(after_help = "Examples:\n  cardhour doctor\n  cardhour doctor --map site.toml --file sacct-march.txt.gz")]
     Doctor(DoctorArgs),

@@ -33,6 +33,9 @@ pub enum Error {
     /// The time that was asked for can't be cut.
     #[error(transparent)]
     Slots(#[from] SlotsError),
+    /// A file that is no exported bill.
+    #[error(transparent)]
+    Bill(#[from] cardhour_ledger::ExportedBillError),
     /// A price book with faults.
     #[error("price book {}:\n{faults}", path.display())]
     Prices {
@@ -225,6 +228,7 @@ impl Error {
             Self::Request(_)
             | Self::Config(_)
             | Self::Slots(_)
+            | Self::Bill(_)
             | Self::Prices { .. }
             | Self::PriceZone { .. }
             | Self::Map { .. }
@@ -263,7 +267,7 @@ impl Error {
     /// Its stable name for programs: in the bodies of the HTTP service.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Request(_) | Self::Slots(_) => "bad-request",
+            Self::Request(_) | Self::Slots(_) | Self::Bill(_) => "bad-request",
             Self::Line(_) => "bad-line",
             Self::NoReport(_) => "no-report",
             Self::NoLine(_) | Self::Trace(_) => "no-line",

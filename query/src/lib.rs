@@ -28,3 +28,4 @@ pub mod serve;
 mod sql;
 pub mod terminal;
 mod traced;
+pub mod verified;

@@ -6,16 +6,19 @@ mod serving;
 
 use crate::answer::Rows;
 use crate::books::Books;
-use crate::cli::{Cli, Command, Global, ImportCommand, MeArgs, ReportArgs, SqlArgs};
+use crate::cli::{Cli, Command, Global, ImportCommand, MeArgs, ReportArgs, SqlArgs, VerifyArgs};
 use crate::config::{Config, ConfigError, Surroundings, ledger_place};
 use crate::doctor::{self, Verdict};
 use crate::error::{Error, Remedy};
 use crate::import::import;
 use crate::init::init;
+use crate::render;
 use crate::request::ReportRequest;
-use crate::terminal::{put, say, style, tell};
+use crate::terminal::{Progress, Unit, put, say, style, tell};
+use crate::verified;
 use cardhour_books::report::ReportKind;
 use cardhour_domain::Timestamp;
+use cardhour_ledger::ExportedBill;
 use clap::CommandFactory;
 use std::io::Read;
 use std::path::Path;
@@ -90,6 +93,7 @@ pub async fn run(cli: Cli) -> Result<Exit, Error> {
             print::to(&args.output, |format| trace.render(format, style()))?;
             Ok(Exit::Done)
         }
+        Command::Verify(args) => verify(&Scene::new(global)?, args).await,
         Command::Doctor(args) => {
             let scene = Scene::new(global)?;
             let findings = doctor::look(scene.place()?, &scene.config, args, now()).await;
@@ -150,6 +154,27 @@ async fn me(scene: &Scene, args: &MeArgs) -> Result<Exit, Error> {
     }
     print::table(&reported.table, &args.output)?;
     Ok(Exit::Done)
+}
+
+async fn verify(scene: &Scene, args: &VerifyArgs) -> Result<Exit, Error> {
+    let books = scene.books().await?;
+    let book = books.prices(args.prices.as_deref())?;
+    let bill = match &args.bill {
+        Some(path) => {
+            let bytes =
+                std::fs::read(path).map_err(|source| Error::File { doing: "read", path: path.clone(), source })?;
+            Some(ExportedBill::parse(&path.display().to_string(), &bytes)?)
+        }
+        None => None,
+    };
+    let mut progress = Progress::new("proving", 0, Unit::Items);
+    let verdict = progress.during(books.ledger().verify(book.as_ref(), bill.as_ref())).await?;
+    drop(progress);
+    print::to(&args.output, |format| {
+        let style = if args.output.output_file.is_some() { render::Style::default() } else { style() };
+        verified::render(&verdict, format, style)
+    })?;
+    Ok(if verdict.holds() { Exit::Done } else { Exit::No })
 }
 
 async fn sql(scene: &Scene, args: &SqlArgs) -> Result<Exit, Error> {

@@ -9,6 +9,7 @@
 use crate::attempt::Name;
 use crate::cluster::{Cluster, Frame, Group, Groups, Places};
 use crate::holdings::Holding;
+use crate::site::Reservation;
 use cardhour_domain::{CardShare, CardState, CardTime, Interval, Timestamp};
 
 /// Time of one group in one state, over one bucket.
@@ -181,8 +182,8 @@ impl<'a> Sweep<'a> {
         }
         let places = Places::new(&self.cluster.nodes);
         for (reservation, r) in self.cluster.reservations.iter().enumerate() {
-            for (group, parts) in self.set_aside(reservation) {
-                add(r.during, group, &|parts| Change::Reserved { reservation, parts }, parts.parts());
+            for (group, during, parts) in self.set_aside(r) {
+                add(during, group, &|parts| Change::Reserved { reservation, parts }, parts.parts());
             }
         }
         for holding in holdings {
@@ -191,16 +192,12 @@ impl<'a> Sweep<'a> {
             // What is held outside of every group (a node the files don't list) would have coarsened the grouping.
             let Some(group) = self.groups.of_held(claim.node.as_deref(), place.model.as_deref()) else { continue };
             add(holding.during, group, &Change::Held, holding.share.parts());
-            if let Some(name) = &claim.reservation
-                && let Some(reservation) = self
-                    .cluster
-                    .reservations
-                    .iter()
-                    .position(|r| r.name == *name && r.during.overlap(holding.during).is_some())
-            {
-                let under = self.cluster.reservations[reservation].during.overlap(holding.during);
-                let under = under.expect("found by its overlap");
-                add(under, group, &|parts| Change::HeldUnder { reservation, parts }, holding.share.parts());
+            let Some(name) = &claim.reservation else { continue };
+            // A reservation that comes back has several stretches under one name.
+            for (reservation, r) in self.cluster.reservations.iter().enumerate().filter(|(_, r)| r.name == *name) {
+                if let Some(under) = r.during.overlap(holding.during) {
+                    add(under, group, &|parts| Change::HeldUnder { reservation, parts }, holding.share.parts());
+                }
             }
         }
         edges
@@ -228,27 +225,38 @@ impl<'a> Sweep<'a> {
             .collect()
     }
 
-    /// How much a reservation sets aside in each group.
-    fn set_aside(&self, reservation: usize) -> Vec<(usize, CardShare)> {
-        let r = &self.cluster.reservations[reservation];
-        let mut out: Vec<(usize, CardShare)> = Vec::new();
-        let mut add = |group: usize, parts: CardShare| match out.iter_mut().find(|(g, _)| *g == group) {
-            Some((_, sum)) => *sum = *sum + parts,
-            None => out.push((group, parts)),
-        };
+    /// How much a reservation sets aside in each group, from when to when. Of nodes it names, only what is in service.
+    fn set_aside(&self, r: &Reservation) -> Vec<(usize, Interval, CardShare)> {
         if r.nodes.is_empty() {
-            if let (Some(group), Some(cards)) = (self.groups.of_held(None, r.model.as_deref()), r.cards) {
-                add(group, cards);
-            }
-            return out;
+            let group = self.groups.of_held(None, r.model.as_deref());
+            return group.zip(r.cards).map(|(group, cards)| (group, r.during, cards)).into_iter().collect();
         }
-        for node in self.cluster.nodes.iter().filter(|node| r.nodes.contains(&node.node)) {
-            if let Some(group) = self.groups.of_node(&node.node) {
-                add(group, node.cards);
+        let named: Vec<(usize, Interval, CardShare)> = self
+            .cluster
+            .nodes
+            .iter()
+            .filter(|node| r.nodes.contains(&node.node))
+            .filter_map(|node| {
+                let during = self.frame.service(node)?.overlap(r.during)?;
+                Some((self.groups.of_node(&node.node)?, during, node.cards))
+            })
+            .collect();
+        let Some(cards) = r.cards else { return named };
+        // So many cards of those nodes: at each instant no more than are there.
+        let mut edges: Vec<Timestamp> =
+            named.iter().flat_map(|(_, during, _)| [during.start(), during.end()]).collect();
+        edges.sort();
+        edges.dedup();
+        let mut out = Vec::new();
+        for during in edges.windows(2).filter_map(|pair| Interval::new(pair[0], pair[1])) {
+            let mut sums: Vec<(usize, CardShare)> = Vec::new();
+            for (group, _, parts) in named.iter().filter(|(_, there, _)| there.contains(during.start())) {
+                match sums.iter_mut().find(|(known, _)| known == group) {
+                    Some((_, sum)) => *sum = *sum + *parts,
+                    None => sums.push((*group, *parts)),
+                }
             }
-        }
-        if let (Some(cards), [(_, sum)]) = (r.cards, out.as_mut_slice()) {
-            *sum = cards.min(*sum);
+            out.extend(sums.into_iter().map(|(group, sum)| (group, during, cards.min(sum))));
         }
         out
     }

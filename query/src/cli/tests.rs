@@ -54,6 +54,8 @@ fn the_examples_in_the_help_are_taken() {
         "sql -f waits.sql --format csv",
         "trace month=2026-03,org=lab,project=vision",
         "doctor --map site.toml --file sacct-march.txt.gz",
+        "verify",
+        "verify --bill march.csv --format json",
         "config",
         "completions bash",
         "report bill --ledger here --config there.toml",

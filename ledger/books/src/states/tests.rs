@@ -116,6 +116,62 @@ fn m08_what_a_reservation_leaves_idle_is_its_own() {
     check(&cluster, &[under, claim("b", "n1", 1, hours(4, 6))], &[("free", "54"), ("reserved", "18")]);
 }
 
+/// By hand: set aside for hours 0…2 and 4…6, 4 cards each time; one job holds 2 of them from 0 to 6, so that 2 × 2 + 2 × 2 stay reserved;
+/// free 40 − 12 − 8 = 20.
+#[test]
+fn what_is_held_under_a_reservation_that_comes_back_is_held_under_it_each_time() {
+    let reservation = |from, to| Reservation {
+        cluster: "c".into(),
+        name: "course".into(),
+        during: hours(from, to),
+        nodes: vec!["n1".into()],
+        cards: None,
+        model: None,
+        org: None,
+        project: None,
+        user: None,
+    };
+    let cluster = Cluster {
+        nodes: vec![node("n1", 4)],
+        reservations: vec![reservation(0, 2), reservation(4, 6)],
+        covered: vec![hours(0, 10)],
+        ..Cluster::default()
+    };
+    let mut under = claim("a", "n1", 2, hours(0, 6));
+    under.reservation = Some("course".into());
+    check(&cluster, &[under], &[("free", "20"), ("reserved", "8")]);
+}
+
+/// By hand: n1 serves 10 hours, n2 the last 5, 4 cards each: 60. n2 is set aside for all 10, 20 of which there are; a job that names
+/// no node, so that both count as one group, holds 1: free 60 − 20 − 1 = 39. The same for 3 cards of n2: 15 reserved, 44 free.
+#[test]
+fn a_reservation_takes_nothing_of_other_nodes_before_its_own_serves() {
+    let mut late = node("n2", 4);
+    late.in_service_at = Some(hours(5, 6).start());
+    let reservation = |cards| Reservation {
+        cluster: "c".into(),
+        name: "paper".into(),
+        during: hours(0, 10),
+        nodes: vec!["n2".into()],
+        cards,
+        model: None,
+        org: None,
+        project: None,
+        user: None,
+    };
+    let mut anywhere = claim("a", "n1", 1, hours(0, 1));
+    anywhere.node = None;
+    for (cards, free, reserved) in [(None, "39", "20"), (Some(CardShare::from_cards(3).unwrap()), "44", "15")] {
+        let cluster = Cluster {
+            nodes: vec![node("n1", 4), late.clone()],
+            reservations: vec![reservation(cards)],
+            covered: vec![hours(0, 10)],
+            ..Cluster::default()
+        };
+        check(&cluster, &[anywhere.clone()], &[("free", free), ("reserved", reserved)]);
+    }
+}
+
 /// By hand: 3 cards held of a node of 2 for hours 1…4: 3 card-hours over; free 2 × 10 − 2 × 3 = 14. M11: never below zero.
 #[test]
 fn m11_what_is_held_beyond_capacity_stays_held_and_free_is_never_negative() {
