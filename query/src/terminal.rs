@@ -26,8 +26,7 @@ fn colors_wanted() -> bool {
 }
 
 fn terminal_width() -> Option<u16> {
-    // comfy-table asks the terminal itself; its own default is what it finds.
-    comfy_table::Table::new().width()
+    terminal_size::terminal_size_of(io::stdout()).map(|(terminal_size::Width(columns), _)| columns)
 }
 
 /// Writes bytes to a file, whole or not at all, or to standard output. Errors: Parquet to a terminal; the file can't be

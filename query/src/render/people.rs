@@ -17,6 +17,9 @@ pub fn grid(table: &Table) -> Grid {
     let line = |row: &Vec<Value>| kept.iter().map(|i| cell(&row[*i], table.columns[*i].kind)).collect::<Vec<_>>();
     let named = |row: &Vec<Value>| {
         let mut cells = line(row);
+        if table.total.is_none() {
+            return cells;
+        }
         // Whoever isn't named is still somebody: an empty cell would look like a slip.
         cells.iter_mut().take(text_columns(table)).filter(|cell| **cell == Cell::Absent).for_each(|cell| {
             *cell = Cell::Text("(none)".into());
