@@ -42,6 +42,8 @@ fn exit_codes_tell_done_from_no_from_wrongly_asked_from_failed_from_quarantined(
         (format!("import jobs {cut_off} --map {map}"), 3),
         (format!("import jobs {bad} --map {map}"), 4),
         (format!("import jobs nowhere.csv --map {map}"), 2),
+        // A folder can be opened and not read.
+        (format!("import jobs / --map {map}"), 3),
         (format!("import jobs {map} --map {map}"), 2),
         ("report bill".to_owned(), 0),
         ("report waste".to_owned(), 2),
