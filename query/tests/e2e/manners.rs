@@ -36,8 +36,10 @@ fn exit_codes_tell_done_from_no_from_wrongly_asked_from_failed_from_quarantined(
     let (jobs, map) = (site.file("jobs.csv", JOBS), site.file("map.toml", MAP));
     let bad = site.file("bad.csv", format!("{JOBS}{BACKWARDS}"));
     assert_eq!(site.run("report bill").code, Some(2), "there is no ledger yet");
+    let cut_off = site.file("cut.csv.gz", b"\x1f\x8b\x08\x00");
     for (words, code) in [
         (format!("import jobs {jobs} --map {map}"), 0),
+        (format!("import jobs {cut_off} --map {map}"), 3),
         (format!("import jobs {bad} --map {map}"), 4),
         (format!("import jobs nowhere.csv --map {map}"), 2),
         // A folder can be opened and not read.
