@@ -93,18 +93,12 @@ fn of_a_time_that_occurs_twice_the_length_decides() {
 #[test]
 fn k15_a_row_whose_times_cannot_be_is_refused_with_the_reason() {
     let end = |told: &str, expected: &str| check(told, None, JobState::Completed, OverBy::End, expected);
-    end(
-        "- 2027-01-01T00:00:00Z 2018-01-01T00:00:00Z",
-        "started_at: 2027-01-01T00:00:00Z is in the future",
-    );
+    end("- 2027-01-01T00:00:00Z 2018-01-01T00:00:00Z", "started_at: 2027-01-01T00:00:00Z is in the future");
     end(
         "- 2020-01-01T00:00:00Z 2018-01-01T00:00:00Z",
         "ended_at: 2018-01-01T00:00:00Z is before the start, 2020-01-01T00:00:00Z",
     );
-    end(
-        "- 2020-01-01T00:00:00Z 2106-02-07T06:28:14Z",
-        "ended_at: 2106-02-07T06:28:14Z is in the future",
-    );
+    end("- 2020-01-01T00:00:00Z 2106-02-07T06:28:14Z", "ended_at: 2106-02-07T06:28:14Z is in the future");
     end("- 1969-12-31T00:00:00Z 1970-01-01T00:00:01Z", "started_at: 1969-12-31T00:00:00Z is before 1970");
     end(
         "- 2000-01-01T00:00:00Z 2020-01-01T00:00:00Z",
