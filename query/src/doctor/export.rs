@@ -7,7 +7,6 @@ use crate::import::source::Source;
 use crate::import::{read_jobs, read_map};
 use cardhour_books::import::fields::JOB_FIELDS;
 use cardhour_books::import::jobs::Options;
-use cardhour_books::import::readers::read;
 use cardhour_domain::Timestamp;
 use std::path::Path;
 
@@ -21,7 +20,6 @@ pub fn look(file: &Path, args: &DoctorArgs, now: Timestamp) -> Vec<Finding> {
         let map = args.map.as_deref().map(|path| read_map(path, JOB_FIELDS)).transpose()?;
         let source = Source::read(file)?;
         let format = source.format(args.file_format, map.as_ref())?;
-        let reader_options = map.as_ref().map(|map| map.reader_options()).unwrap_or_default();
         let imported = read_jobs(&source, Some(format), map, &options, FIRST_ROWS)?;
         let about = format!(
             "{}: of the first {} rows {} are attempts, {} steps, {} can't be booked",
@@ -52,19 +50,6 @@ pub fn look(file: &Path, args: &DoctorArgs, now: Timestamp) -> Vec<Finding> {
                 "say in the map which column or resource counts as cards: cards = …, or cards_from = …",
             ));
         }
-        let content = source.content(format)?;
-        if let Ok(reading) = read(content.format(), content.bytes(), &reader_options) {
-            let tres: Vec<usize> = (0..reading.columns.0.len())
-                .filter(|i| reading.columns.0[*i].to_ascii_lowercase().ends_with("alloctres"))
-                .collect();
-            let values: Vec<String> = reading
-                .records
-                .take(FIRST_ROWS)
-                .flatten()
-                .flat_map(|record| tres.iter().filter_map(|i| record.get(*i).map(str::to_owned)).collect::<Vec<_>>())
-                .collect();
-            findings.extend(typed_alone(values.iter().map(String::as_str)));
-        }
         Ok(findings)
     };
     looked().unwrap_or_else(|error| {
@@ -72,39 +57,10 @@ pub fn look(file: &Path, args: &DoctorArgs, now: Timestamp) -> Vec<Finding> {
     })
 }
 
-/// Whether Slurm accounts typed cards alone, as `gres/gpu:a100`: then a job that asks for plain `gpu` leaves no trace.
-///
-/// Source: Slurm's documentation of AccountingStorageTRES: a type that is listed without its plain name counts only what asked for the
-/// type.
-fn typed_alone<'a>(alloc_tres: impl Iterator<Item = &'a str>) -> Option<Finding> {
-    let (mut typed, mut plain) = (false, false);
-    for value in alloc_tres {
-        typed |= value.contains("gres/gpu:");
-        plain |= value.contains("gres/gpu=");
-    }
-    (typed && !plain).then(|| {
-        Finding::warn(
-            "cards",
-            "AllocTRES lists typed cards (gres/gpu:TYPE) and never the plain gres/gpu: jobs that asked for plain gpu aren't accounted",
-            "list gres/gpu beside the typed names in Slurm's AccountingStorageTRES",
-        )
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::doctor::Verdict;
-
-    /// Field report S25.
-    #[test]
-    fn typed_cards_without_the_plain_name_are_warned_of() {
-        let warned = |values: &[&str]| typed_alone(values.iter().copied()).map(|finding| finding.verdict);
-        assert_eq!(warned(&["cpu=4,gres/gpu:a100=2", "cpu=1"]), Some(Verdict::Warn));
-        assert_eq!(warned(&["gres/gpu:a100=2,gres/gpu=2"]), None);
-        assert_eq!(warned(&["gres/gpu=2"]), None);
-        assert_eq!(warned(&["cpu=4"]), None);
-    }
 
     fn look_at(name: &str, content: &str, format: &str) -> Vec<Finding> {
         let folder = tempfile::tempdir().unwrap();

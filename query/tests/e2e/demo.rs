@@ -4,13 +4,20 @@ use crate::site::{Site, micros};
 use cardhour_books::demo::{DemoFileKind, DemoSite, demo_site};
 use cardhour_domain::{CardTime, Month};
 
-fn world() -> DemoSite {
-    demo_site(7, Month::parse("2025-10").unwrap())
+/// The simulated site of a seed, in September and October 2025.
+pub fn world(seed: u64) -> DemoSite {
+    demo_site(seed, Month::parse("2025-10").unwrap())
 }
 
 /// Imports the simulated site as a user would, file by file; of the jobs only the first lines, where a number is given.
 pub fn import(site: &Site, first_lines: Option<usize>) -> DemoSite {
-    let world = world();
+    let world = world(7);
+    import_of(site, &world, first_lines);
+    world
+}
+
+/// The same of another world.
+pub fn import_of(site: &Site, world: &DemoSite, first_lines: Option<usize>) {
     let mut import = Vec::new();
     for file in &world.files {
         let mut bytes = file.bytes.clone();
@@ -35,7 +42,6 @@ pub fn import(site: &Site, first_lines: Option<usize>) -> DemoSite {
     for words in import {
         site.import(&words);
     }
-    world
 }
 
 fn path_of(beside: &str, name: &str) -> String {
@@ -46,12 +52,15 @@ fn hours(time: CardTime) -> i128 {
     micros(&time.card_hours().to_string())
 }
 
-#[test]
-fn what_is_billed_is_what_the_simulated_world_held() {
-    let site = Site::new();
-    let world = import(&site, None);
-    assert_eq!(site.sql("select count(*) as n from quarantine").only("n"), "0");
+/// Asserts that what is held and billed, and what the pool was, is what the simulated world held and was.
+#[track_caller]
+pub fn assert_true(site: &Site, world: &DemoSite) {
+    assert_held(site, world);
+    assert_pool(site, world);
+}
 
+#[track_caller]
+fn assert_held(site: &Site, world: &DemoSite) {
     let bill = site.report("bill --by project,month");
     for ((project, month), held) in &world.truth.held {
         let month = month.to_string();
@@ -67,10 +76,8 @@ fn what_is_billed_is_what_the_simulated_world_held() {
     assert_eq!(usage.only("attempts"), world.truth.attempts.to_string());
 }
 
-#[test]
-fn the_pool_is_what_the_simulated_world_was() {
-    let site = Site::new();
-    let world = import(&site, None);
+#[track_caller]
+fn assert_pool(site: &Site, world: &DemoSite) {
     let capacity = site.report("capacity --by month");
     for (month, pool) in &world.truth.pool {
         let row = capacity.0.iter().find(|row| row["month"] == month.to_string()).unwrap();
@@ -90,5 +97,20 @@ fn the_pool_is_what_the_simulated_world_was() {
             );
         }
     }
+}
+
+#[test]
+fn what_is_billed_is_what_the_simulated_world_held() {
+    let site = Site::new();
+    let world = import(&site, None);
+    assert_eq!(site.sql("select count(*) as n from quarantine").only("n"), "0");
+    assert_held(&site, &world);
+}
+
+#[test]
+fn the_pool_is_what_the_simulated_world_was() {
+    let site = Site::new();
+    let world = import(&site, None);
+    assert_pool(&site, &world);
     site.ok("verify");
 }

@@ -5,6 +5,10 @@
 //! missing, and fail under `CARDHOUR_REQUIRE_ALL=1`; `tests/README.md` has the list.
 
 mod demo;
+mod field_cost;
+mod field_months;
+mod field_slurm;
+mod fleet;
 mod kill;
 mod manners;
 mod over_capacity;

@@ -157,7 +157,7 @@ fn check(trace: &Trace) {
 
 /// Says where books differ first, not all of them.
 #[track_caller]
-fn assert_same(how: &str, once: &str, other: &str) {
+pub fn assert_same(how: &str, once: &str, other: &str) {
     if once == other {
         return;
     }

@@ -6,21 +6,21 @@ use std::net::TcpStream;
 use std::process::{Child, Stdio};
 
 /// A running service.
-struct Service {
+pub struct Service {
     child: Child,
     port: u16,
     token: String,
 }
 
 /// What came back.
-struct Reply {
-    status: u16,
+pub struct Reply {
+    pub status: u16,
     head: String,
-    body: String,
+    pub body: String,
 }
 
 impl Service {
-    fn start(site: &Site) -> Self {
+    pub fn start(site: &Site) -> Self {
         let mut child = site
             .command()
             .args(["serve", "--address", "127.0.0.1:0"])
@@ -59,7 +59,7 @@ impl Service {
         }
     }
 
-    fn get(&self, path: &str) -> Reply {
+    pub fn get(&self, path: &str) -> Reply {
         self.ask("GET", path, &format!("authorization: Bearer {}\r\n", self.token), "")
     }
 

@@ -107,8 +107,10 @@ struct File<'a> {
 pub(crate) struct Seen {
     pub(crate) unknown_states: BTreeSet<String>,
     pub(crate) unreadable_nodes: u64,
-    pub(crate) untyped_cards: u64,
-    pub(crate) typed_cards: u64,
+    /// Whether a card is named with its type, in what Slurm allocated.
+    pub(crate) typed_cards: bool,
+    /// Whether cards are counted over all types there.
+    pub(crate) plain_cards: bool,
 }
 
 /// Kinds of unknown words that are told; a hostile file may have any number.
@@ -188,7 +190,16 @@ impl File<'_> {
         if self.seen.unreadable_nodes > 0 {
             notes.push(format!("{} node lists could not be read and are left out", self.seen.unreadable_nodes));
         }
-        if self.seen.untyped_cards > 0 && self.seen.typed_cards == 0 {
+        // Source: Slurm's documentation of AccountingStorageTRES: a type that is listed without its plain name counts only what asked for
+        // that type.
+        if self.seen.typed_cards && !self.seen.plain_cards {
+            notes.push(
+                "AllocTRES names types (gres/gpu:TYPE) and never the plain gres/gpu, so jobs that asked for any card aren't \
+                 accounted: list gres/gpu beside the typed names in Slurm's AccountingStorageTRES"
+                    .to_owned(),
+            );
+        }
+        if self.seen.plain_cards && !self.seen.typed_cards {
             notes.push(
                 "AllocTRES never says the model of a card: list gres/gpu:TYPE in Slurm's AccountingStorageTRES beside \
                  gres/gpu, or give the model in the map"

@@ -18,6 +18,8 @@ pub struct Cards<'a> {
     pub mig_profile: Option<&'a str>,
     /// Whether any of them is named with its type.
     pub is_typed: bool,
+    /// Whether the count over all types is told.
+    pub is_plain: bool,
 }
 
 /// Why a text can't be read. Such a row goes to quarantine and is never booked as no cards (S26).
@@ -108,7 +110,12 @@ fn count<'a>(
         }
     }
     let sum: CardShare = typed.iter().map(|(_, share)| *share).sum();
-    let mut cards = Cards { share: untyped.unwrap_or(sum), is_typed: !typed.is_empty(), ..Cards::default() };
+    let mut cards = Cards {
+        share: untyped.unwrap_or(sum),
+        is_typed: !typed.is_empty(),
+        is_plain: untyped.is_some(),
+        ..Cards::default()
+    };
     if let [(kind, _)] = typed[..]
         && sum == cards.share
     {

@@ -85,7 +85,8 @@ pub(super) fn read(file: &mut File<'_>, record: &Record) -> Result<Row, Refusal>
     let seen = &mut file.seen;
     note_state(seen, unknown_word);
     if !row_cards.cards.share.is_zero() && bound.cards.is_none() && bound.slurm.is_some() {
-        *(if row_cards.cards.is_typed { &mut seen.typed_cards } else { &mut seen.untyped_cards }) += 1;
+        seen.typed_cards |= row_cards.cards.is_typed;
+        seen.plain_cards |= row_cards.cards.is_plain;
     }
 
     let mut attempt = Attempt::new(key_of(&cluster, &name.key, None, &run), cluster, Name::from(""), state);
