@@ -2,7 +2,7 @@
 //!
 //! Facts (what sources said) go into tables of their own; holdings and usage are derived from them, and each derived commit says which
 //! version of every fact table it was made from. So whatever is killed in between, the next command sees that the books lag
-//! behind the facts, and works out the days that were touched ([`derive`]).
+//! behind the facts, and works out the days that were touched (`derive`).
 //!
 //! ```text
 //! import ─► jobs, nodes, reservations, outages, coverage ─ derive ─► holdings, usage, conflicts ─ fold ─► reports

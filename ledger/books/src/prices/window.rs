@@ -55,7 +55,7 @@ impl Window {
         days.map(move |(day, _)| (day * MINUTES_A_DAY + minute(self.from), length))
     }
 
-    /// Its days as [`parse_days`] reads them: `mon,tue,sun`.
+    /// Its days as `parse_days` reads them: `mon,tue,sun`.
     pub fn days_text(&self) -> String {
         let names: Vec<_> =
             DAY_NAMES.iter().zip(self.days).filter(|(_, begins)| *begins).map(|(name, _)| *name).collect();
