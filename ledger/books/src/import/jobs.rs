@@ -162,7 +162,15 @@ impl File<'_> {
                 too_long.binary_search(&(i - 1)).is_err()
             });
         }
-        self.imported.coverage = coverage(&self.imported, self.options.covers);
+        // A file that is said to speak up to a moment speaks for nothing after it: open jobs would leave their cards free there.
+        let speaks_until = |covers: Interval| self.said_as_of.map_or(covers.end(), |as_of| covers.end().min(as_of));
+        self.imported.coverage = match self.options.covers {
+            None => coverage(&self.imported, None),
+            Some(said) => match Interval::new(said.start(), speaks_until(said)) {
+                None => Vec::new(),
+                covers => coverage(&self.imported, covers),
+            },
+        };
         // An export in which nobody ran speaks for its time all the same, where the cluster is known without a row.
         if let (true, Some(covers)) = (self.imported.attempts.is_empty(), self.options.covers)
             && let Some(cluster) =

@@ -340,6 +340,20 @@ fn older_slurm_without_alloc_tres_counts_by_gres() {
     assert_eq!(cards("AllocTRES|ReqGRES|NNodes", "cpu=4,node=2|gpu:4|2"), "0");
 }
 
+/// Design §4.1: after its as-of an open job's cards are unaccounted, so nothing may speak for that time.
+#[test]
+fn a_file_covers_nothing_after_the_moment_it_is_said_to_speak_up_to() {
+    let text = "job_id,cards,started_at,ended_at\n1,1,1970-01-01T00:00:00Z,\n";
+    let reading = crate::import::readers::read(Format::Csv, text.as_bytes(), &Default::default()).unwrap();
+    let at = Timestamp::from_unix_s;
+    let options = Options { as_of: Some(at(60)), covers: Interval::new(at(0), at(90)), cluster: None, now: at(100) };
+    let mapping = Mapping::without_map(Format::Csv);
+    let imported = attempts(text.as_bytes(), &reading.columns, reading.records, &mapping, &options).unwrap();
+    let covers: Vec<_> = imported.coverage.iter().map(|c| Some(c.covers)).collect();
+    assert_eq!(covers, [Interval::new(at(0), at(60))]);
+    assert_eq!(imported.attempts[0].as_of, Some(at(60)));
+}
+
 #[test]
 fn an_export_in_which_nobody_ran_covers_its_time() {
     let mapping = Mapping { format: Format::Sacct, map: MapFile::parse("cluster = \"c\"", JOB_FIELDS).unwrap() };
