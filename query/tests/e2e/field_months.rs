@@ -1,22 +1,8 @@
 //! Field reports of months, time zones, late and repeated data (`README.md` beside this file has the list), on the real binary.
 
 use crate::service::Service;
-use crate::site::{Rows, Site, answer, micros};
+use crate::site::{MAP, Rows, Site, answer, micros};
 use std::process::{Command, Stdio};
-
-const MAP: &str = r#"
-format = "csv"
-cluster = "c"
-[columns]
-job_id = "id"
-user = "who"
-project = "team"
-cards = "cards"
-model = "model"
-submitted_at = "start"
-started_at = "start"
-ended_at = "end"
-"#;
 
 const HEADER: &str = "id,who,team,cards,model,start,end\n";
 

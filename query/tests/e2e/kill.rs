@@ -1,6 +1,6 @@
 //! LED-4 through kill -9, and with two writers at once.
 
-use crate::site::{Site, micros};
+use crate::site::{MAP, Site, micros};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -9,20 +9,6 @@ const KILLS: usize = 200;
 /// Imports into one ledger: enough that a kill meets a ledger with history, few enough that it stays quick.
 const BATCHES: usize = 20;
 const JOBS: usize = 8;
-
-const MAP: &str = r#"
-format = "csv"
-cluster = "c"
-[columns]
-job_id = "id"
-user = "who"
-project = "team"
-cards = "cards"
-model = "model"
-submitted_at = "start"
-started_at = "start"
-ended_at = "end"
-"#;
 
 /// A batch of jobs that no other batch has, and its card-seconds: each job is 1 to 4 cards for 900 s and a bit.
 fn batch(index: usize) -> (String, i128) {

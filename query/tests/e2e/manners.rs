@@ -1,21 +1,7 @@
 //! Exit codes, streams and files: how the command behaves among other commands.
 
-use crate::site::{Site, answer};
+use crate::site::{MAP, Site, answer};
 use std::process::Stdio;
-
-const MAP: &str = r#"
-format = "csv"
-cluster = "c"
-[columns]
-job_id = "id"
-user = "who"
-project = "team"
-cards = "cards"
-model = "model"
-submitted_at = "start"
-started_at = "start"
-ended_at = "end"
-"#;
 
 /// By hand: 2 cards × 3 h + 1 card × 1 h = 7 card-hours, the last row ends before it starts.
 const JOBS: &str = "id,who,team,cards,model,start,end\n\

@@ -1,6 +1,6 @@
 //! `cardhour serve` as a browser, a program and Prometheus meet it.
 
-use crate::site::Site;
+use crate::site::{MAP, Site};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Stdio};
@@ -76,20 +76,6 @@ impl Drop for Service {
         let _ = self.child.wait();
     }
 }
-
-const MAP: &str = r#"
-format = "csv"
-cluster = "c"
-[columns]
-job_id = "id"
-user = "who"
-project = "team"
-cards = "cards"
-model = "model"
-submitted_at = "start"
-started_at = "start"
-ended_at = "end"
-"#;
 
 /// By hand: 2 × 3 h at 10.00 = 60.00 for `<vision>`, 1 × 1 h at 10.00 = 10.00 for `speech`.
 const JOBS: &str = "id,who,team,cards,model,start,end\n\

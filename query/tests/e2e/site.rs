@@ -4,6 +4,21 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+/// A map of a small table of jobs, for tests that write their rows themselves.
+pub const MAP: &str = r#"
+format = "csv"
+cluster = "c"
+[columns]
+job_id = "id"
+user = "who"
+project = "team"
+cards = "cards"
+model = "model"
+submitted_at = "start"
+started_at = "start"
+ended_at = "end"
+"#;
+
 /// A temporary ledger and a folder for the files of a test; both go away with it.
 pub struct Site {
     dir: tempfile::TempDir,
