@@ -24,26 +24,31 @@
 //! | card-time | [`CardTime`] | parts × milliseconds, 128 bits | card-hours, six decimals |
 //! | money | [`Money`] | millionths of the currency, 128 bits | the currency's own decimals |
 //! | energy | [`Millijoules`] | millijoules | kWh |
+//! | activity | [`Percent`] | thousandths of a percent | percent |
 //!
 //! Start reading at [`CardTime`]: every figure on a statement is one of those times a price.
 
 mod card_time;
 mod energy;
+mod ids;
 mod interval;
 mod iso4217;
 mod money;
 mod period;
 mod reading;
+mod sample;
 mod share;
 mod state;
 mod timestamp;
 
 pub use card_time::CardTime;
 pub use energy::{Millijoules, Milliwatts};
+pub use ids::{AttemptKey, Name};
 pub use interval::Interval;
 pub use money::{Currency, Money, MoneyError, Rate, spread, spread_by};
 pub use period::{Month, Zone, ZoneError};
 pub use reading::{Gap, Reading};
+pub use sample::{Percent, Sample, SampleSource, UseBasis};
 pub use share::{CardShare, ShareError};
 pub use state::{CardState, JobState};
 pub use timestamp::{BUCKET_MS, Timestamp, TimestampError};

@@ -11,8 +11,7 @@ use arrow::array::{
 };
 use arrow::datatypes::{DataType, Decimal128Type, Field, Int32Type, Int64Type, Schema, TimestampMicrosecondType};
 use arrow::record_batch::RecordBatch;
-use cardhour_books::attempt::Name;
-use cardhour_domain::Timestamp;
+use cardhour_domain::{Name, Timestamp};
 use std::collections::HashMap;
 use std::sync::Arc;
 

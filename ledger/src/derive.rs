@@ -15,11 +15,10 @@ use crate::tables::usage::USAGE;
 use crate::tables::{FACTS, conflicts, holdings, usage};
 use crate::touched::{NOTE, Touched};
 use arrow::record_batch::RecordBatch;
-use cardhour_books::attempt::Name;
 use cardhour_books::cluster::{Cluster, Frame, Grouping, Place};
 use cardhour_books::holdings::{Claim, Holding};
 use cardhour_books::usage::UsageDay;
-use cardhour_domain::{Interval, Timestamp};
+use cardhour_domain::{Interval, Name, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How often a lost race is run again before somebody is told.

@@ -4,10 +4,9 @@ use crate::Error;
 use crate::columns::Interned;
 use crate::store::{Snapshot, Store};
 use crate::tables::{self, FACTS, coverage, jobs, nodes, outages, reservations};
-use cardhour_books::attempt::Name;
 use cardhour_books::cluster::Cluster;
 use cardhour_books::holdings::Claim;
-use cardhour_domain::Timestamp;
+use cardhour_domain::{Name, Timestamp};
 use std::collections::BTreeMap;
 
 /// One version of every fact table.

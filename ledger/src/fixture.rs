@@ -8,10 +8,10 @@ use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, Int6
 use arrow::compute::{concat_batches, filter_record_batch};
 use arrow::datatypes::{Decimal128Type, Int64Type, TimestampMicrosecondType};
 use arrow::record_batch::RecordBatch;
-use cardhour_books::attempt::{Attempt, AttemptKey};
+use cardhour_books::attempt::Attempt;
 use cardhour_books::prices::PriceBook;
 use cardhour_books::site::{Coverage, Node, Outage, Reservation};
-use cardhour_domain::{CardShare, Interval, JobState, Timestamp, Zone};
+use cardhour_domain::{AttemptKey, CardShare, Interval, JobState, Timestamp, Zone};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -12,11 +12,11 @@ use crate::tables::jobs::{HISTORY, JOBS, Row, VERSION_COLUMNS};
 use crate::tables::{self, Table, jobs};
 use crate::touched::{NOTE, Touched};
 use arrow::record_batch::RecordBatch;
-use cardhour_books::attempt::{Attempt, AttemptKey, Rejected};
+use cardhour_books::attempt::{Attempt, Rejected};
 use cardhour_books::holdings::Claim;
 use cardhour_books::site::{Coverage, Node, Outage, Reservation};
 use cardhour_books::versions::{ContentHash, Version, resolve};
-use cardhour_domain::{Interval, Timestamp};
+use cardhour_domain::{AttemptKey, Interval, Timestamp};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Puts rows that could not be booked into quarantine; those that are there stay as they are. Gives how many came.

@@ -3,9 +3,8 @@
 use crate::error::Error;
 use arrow::array::{ArrayRef, Decimal128Array, StringArray};
 use arrow::record_batch::RecordBatch;
-use cardhour_books::attempt::Name;
 use cardhour_books::bill::Charge;
-use cardhour_domain::{CardTime, Money};
+use cardhour_domain::{CardTime, Money, Name};
 use std::sync::Arc;
 
 /// Its name.

@@ -1,10 +1,9 @@
 //! A trace as facts and tables for people and programs.
 
 use crate::answer::{Trace, texts};
-use cardhour_books::attempt::Name;
 use cardhour_books::table::{Column, Kind, Table, Value};
 use cardhour_books::trace::{Trace as Traced, TracedAttempt, TracedCharge};
-use cardhour_domain::{CardTime, Money, Timestamp, Zone};
+use cardhour_domain::{CardTime, Money, Name, Timestamp, Zone};
 
 /// A trace, its times in `zone`.
 pub fn shown(traced: &Traced, zone: Zone) -> Trace {

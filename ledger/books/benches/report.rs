@@ -2,12 +2,13 @@
 //!
 //! `cargo bench -p cardhour-books`. Data from a seed; the least and the middle of 15 runs.
 
-use cardhour_books::attempt::{AttemptKey, Name};
 use cardhour_books::cell::Cell;
 use cardhour_books::prices::PriceBook;
 use cardhour_books::report::{Dimension, ReportAttempt, ReportInput, ReportKind, ReportQuery, report};
 use cardhour_books::slots::Slots;
-use cardhour_domain::{BUCKET_MS, CardShare, CardState, CardTime, Interval, JobState, Month, Timestamp};
+use cardhour_domain::{
+    AttemptKey, BUCKET_MS, CardShare, CardState, CardTime, Interval, JobState, Month, Name, Timestamp,
+};
 use std::collections::BTreeMap;
 use std::time::Instant;
 

@@ -12,13 +12,12 @@ mod leaves;
 pub use holes::{Hole, describe_holes};
 pub(crate) use leaves::{Leaf, Leaves, NO_LEAF};
 
-use crate::attempt::Name;
 use crate::line::Line;
 use crate::prices::PriceBook;
 use crate::report::bundles::Bundles;
 use crate::report::{Dimension, ReportInput, UNOWNED};
 use crate::slots::Slots;
-use cardhour_domain::{CardTime, Money, Month};
+use cardhour_domain::{CardTime, Money, Month, Name};
 
 /// One leaf of the bill: a row of the table `charges`.
 #[derive(Clone, Debug, PartialEq, Eq)]

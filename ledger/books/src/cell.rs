@@ -1,7 +1,6 @@
 //! Usage folded for a report: the sums of the buckets that no question of the report tells apart.
 
-use crate::attempt::Name;
-use cardhour_domain::{CardShare, CardState, CardTime};
+use cardhour_domain::{CardShare, CardState, CardTime, Name};
 
 /// The sum of some rows of `usage`: those of one attempt (or of none), one place and one slot of time.
 ///

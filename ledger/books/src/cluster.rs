@@ -3,10 +3,9 @@
 //! Where cards aren't known one by one, LED-1 holds as counts for each *group* of cards. A cluster has one grouping, the
 //! finest that all its rows support: node, else model, else the whole cluster.
 
-use crate::attempt::Name;
 use crate::holdings::Claim;
 use crate::site::{Coverage, Node, Outage, Reservation};
-use cardhour_domain::{Interval, Timestamp};
+use cardhour_domain::{Interval, Name, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is known of one cluster besides its jobs.

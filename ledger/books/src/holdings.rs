@@ -5,9 +5,9 @@
 //!
 //! Start at [`holdings`]. Does not: know buckets, prices, or cards that nobody held.
 
-use crate::attempt::{Attempt, AttemptKey, Name};
+use crate::attempt::Attempt;
 use crate::versions::ContentHash;
-use cardhour_domain::{CardShare, Interval, Timestamp};
+use cardhour_domain::{AttemptKey, CardShare, Interval, Name, Timestamp};
 use std::collections::BTreeMap;
 
 /// What an attempt says it held: the part of an [`Attempt`] that holdings are made from.

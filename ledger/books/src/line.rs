@@ -5,9 +5,8 @@
 //! of time that its month or day doesn't say, and `zone=…` where days and months are of another zone than the ledger's. The one line
 //! of a bill that isn't grouped is `all`. Stability: stands in `charges.line`; pinned by the test `lines_are_written_as_before`.
 
-use crate::attempt::Name;
 use crate::report::{Dimension, DimensionError};
-use cardhour_domain::{Interval, Month, Timestamp, Zone};
+use cardhour_domain::{Interval, Month, Name, Timestamp, Zone};
 use chrono::NaiveDate;
 use std::fmt::{self, Write as _};
 

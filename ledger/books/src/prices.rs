@@ -17,8 +17,7 @@ pub use pattern::Pattern;
 pub use selectors::{Priced, Selector, Selectors, Specificity};
 pub use window::Window;
 
-use crate::attempt::Name;
-use cardhour_domain::{Currency, Rate, Timestamp, Zone};
+use cardhour_domain::{Currency, Name, Rate, Timestamp, Zone};
 use rust_decimal::Decimal;
 use std::fmt::Write as _;
 

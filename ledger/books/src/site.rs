@@ -1,7 +1,6 @@
 //! What a site has and when it was out of service: nodes, reservations, outages.
 
-use crate::attempt::Name;
-use cardhour_domain::{CardShare, Interval, Timestamp};
+use cardhour_domain::{CardShare, Interval, Name, Timestamp};
 use std::collections::BTreeMap;
 
 /// A node and the cards in it: a row of `import nodes`.

@@ -6,11 +6,10 @@
 //!
 //! Start at [`states`]. One sweep over the edges of holdings, nodes, outages and reservations; exact in milliseconds.
 
-use crate::attempt::Name;
 use crate::cluster::{Cluster, Frame, Group, Groups, Places};
 use crate::holdings::Holding;
 use crate::site::Reservation;
-use cardhour_domain::{CardShare, CardState, CardTime, Interval, Timestamp};
+use cardhour_domain::{CardShare, CardState, CardTime, Interval, Name, Timestamp};
 
 /// Time of one group in one state, over one bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]

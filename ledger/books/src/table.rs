@@ -1,6 +1,6 @@
 //! A report as columns and rows: what reports give and every format renders.
 
-use crate::attempt::Name;
+use cardhour_domain::Name;
 use rust_decimal::Decimal;
 
 /// A report.

@@ -3,14 +3,13 @@
 //! The same fold that made the bill says which cells are under the line, so that a trace can't tell another story than the
 //! report. Start at [`trace()`].
 
-use crate::attempt::{AttemptKey, Name};
 use crate::bill::{Charge, charge_of};
 use crate::line::Line;
 use crate::prices::PriceBook;
 use crate::report::{Fold, Piece, ReportInput, ReportKind, ReportQuery};
 use crate::slots::{Era, Slots, SlotsError};
 use crate::table::Value;
-use cardhour_domain::{CardTime, Interval, JobState, Money, Rate, Zone};
+use cardhour_domain::{AttemptKey, CardTime, Interval, JobState, Money, Name, Rate, Zone};
 use rustc_hash::FxHashMap;
 
 /// What a line is made of.

@@ -5,11 +5,10 @@
 //!
 //! Start at [`usage`].
 
-use crate::attempt::Name;
 use crate::cluster::{Cluster, Frame, Places};
 use crate::holdings::Holding;
 use crate::states::{OverCapacity, StateRow, states};
-use cardhour_domain::{CardTime, Interval, Timestamp};
+use cardhour_domain::{CardTime, Interval, Name, Timestamp};
 use std::collections::BTreeMap;
 
 /// What one holding held over one bucket.

@@ -4,8 +4,8 @@
 //! started row of that job and submit (LED-4). The winner is the greatest of a total order, so that neither the order
 //! nor the cut of imports matters, and nothing counts twice.
 
-use crate::attempt::{Attempt, AttemptKey};
-use cardhour_domain::Timestamp;
+use crate::attempt::Attempt;
+use cardhour_domain::{AttemptKey, Timestamp};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 

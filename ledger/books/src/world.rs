@@ -1,12 +1,11 @@
 //! A small pool written as text, for the tests of everything that reads cells.
 
-use crate::attempt::{AttemptKey, Name};
 use crate::cell::Cell;
 use crate::prices::PriceBook;
 use crate::report::{CapacityCell, Report, ReportAttempt, ReportInput, ReportKind, ReportQuery, report};
 use crate::slots::Slots;
 use crate::table::{Table, Value};
-use cardhour_domain::{CardShare, CardState, CardTime, Interval, JobState, Timestamp, Zone};
+use cardhour_domain::{AttemptKey, CardShare, CardState, CardTime, Interval, JobState, Name, Timestamp, Zone};
 use std::collections::BTreeMap;
 
 /// Holdings and capacity as instants, before they are folded into cells.

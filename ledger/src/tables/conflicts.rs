@@ -3,10 +3,9 @@
 use super::Table;
 use crate::columns::Columns;
 use arrow::record_batch::RecordBatch;
-use cardhour_books::attempt::Name;
 use cardhour_books::holdings::ShareCut;
 use cardhour_books::states::OverCapacity;
-use cardhour_domain::{CardTime, Interval, Timestamp};
+use cardhour_domain::{CardTime, Interval, Name, Timestamp};
 
 pub(crate) const CONFLICTS: Table = Table {
     name: "conflicts",

@@ -5,10 +5,10 @@ use crate::columns::{Columns, Interned, Rows, opt_instant, opt_long, opt_text};
 use crate::error::{Error, stored_hash};
 use arrow::array::Array;
 use arrow::record_batch::RecordBatch;
-use cardhour_books::attempt::{Attempt, AttemptKey, Name};
+use cardhour_books::attempt::Attempt;
 use cardhour_books::holdings::Claim;
 use cardhour_books::versions::Version;
-use cardhour_domain::{CardShare, Interval, JobState, Timestamp};
+use cardhour_domain::{AttemptKey, CardShare, Interval, JobState, Name, Timestamp};
 use rust_decimal::Decimal;
 use std::collections::BTreeMap;
 

@@ -7,11 +7,10 @@ use super::Table;
 use crate::columns::Columns;
 use arrow::array::StringArray;
 use arrow::record_batch::RecordBatch;
-use cardhour_books::attempt::Name;
 use cardhour_books::cluster::Place;
 use cardhour_books::holdings::Holding;
 use cardhour_books::usage::UsageDay;
-use cardhour_domain::{CardState, Timestamp};
+use cardhour_domain::{CardState, Name, Timestamp};
 use std::collections::HashMap;
 
 pub(crate) const USAGE: Table = Table {

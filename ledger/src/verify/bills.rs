@@ -9,14 +9,13 @@ use super::place::{Atlas, atlases};
 use super::span::Span;
 use super::{Law, Verdict};
 use crate::{Error, Ledger, Reading};
-use cardhour_books::attempt::Name;
 use cardhour_books::bill::{Charge, charges};
 use cardhour_books::line::Line;
 use cardhour_books::prices::PriceBook;
 use cardhour_books::report::{Dimension, ReportInput, ReportKind, ReportQuery, report};
 use cardhour_books::slots::Slots;
 use cardhour_books::table::{Table, Value};
-use cardhour_domain::Interval;
+use cardhour_domain::{Interval, Name};
 use rust_decimal::Decimal;
 use std::collections::{BTreeMap, BTreeSet};
 

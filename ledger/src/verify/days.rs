@@ -497,7 +497,7 @@ impl<'a> Work<'a> {
             out.rows += 1;
             let place = format!("cluster {}, from {}", named(&conflict.cluster), at(conflict.from));
             let id = |name: &Option<_>| {
-                name.as_ref().map(|name: &cardhour_books::attempt::Name| names.known(name).unwrap_or(Id::MAX))
+                name.as_ref().map(|name: &cardhour_domain::Name| names.known(name).unwrap_or(Id::MAX))
             };
             let (node, model) = (id(&conflict.node), id(&conflict.model));
             let of = |group: &super::timeline::Group| {

@@ -1,8 +1,8 @@
 //! A bill that was exported as CSV, read back so that it can be held against the books.
 
-use cardhour_books::attempt::Name;
 use cardhour_books::line::Line;
 use cardhour_books::report::Dimension;
+use cardhour_domain::Name;
 use rust_decimal::Decimal;
 
 /// A bill as a file has it.

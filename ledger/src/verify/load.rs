@@ -7,10 +7,10 @@ use crate::tables::holdings::HOLDINGS;
 use crate::tables::{coverage, jobs, nodes, outages, reservations};
 use crate::{Error, Ledger, Reading};
 use arrow::record_batch::RecordBatch;
-use cardhour_books::attempt::{Attempt, Name};
+use cardhour_books::attempt::Attempt;
 use cardhour_books::site::{Node, Outage, Reservation};
 use cardhour_books::versions::content_hash;
-use cardhour_domain::{JobState, Timestamp};
+use cardhour_domain::{JobState, Name, Timestamp};
 use std::collections::{BTreeMap, HashMap};
 
 /// A text that many rows share, by number.

@@ -1,8 +1,8 @@
 //! Model and pool of what was held, and the group of cards it is counted with, from nodes and records alone.
 
 use super::load::{Id, Job, Names, Site, Stored};
-use cardhour_books::attempt::Name;
 use cardhour_books::site::{Node, Reservation};
+use cardhour_domain::Name;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How finely a cluster is counted, as usage remembers it.

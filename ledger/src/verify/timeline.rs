@@ -9,8 +9,8 @@ use super::load::{Id, Site, Stored, span_of};
 use super::place::{Atlas, Fineness, single};
 use super::span::Span;
 use crate::{Error, Reading};
-use cardhour_books::attempt::Name;
 use cardhour_books::cluster::Grouping;
+use cardhour_domain::Name;
 use std::collections::BTreeMap;
 
 /// A group of cards that are counted together.

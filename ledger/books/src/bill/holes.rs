@@ -1,8 +1,7 @@
 //! Holes in the price book: held time that no price is for.
 
-use crate::attempt::Name;
 use crate::prices::{PriceBook, Priced, Selector};
-use cardhour_domain::{CardTime, Interval, Timestamp};
+use cardhour_domain::{CardTime, Interval, Name, Timestamp};
 use rustc_hash::FxHashMap;
 use std::fmt;
 

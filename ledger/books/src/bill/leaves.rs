@@ -1,12 +1,11 @@
 //! Which leaf of the bill each bundle of cells belongs to, and what each leaf costs.
 
 use super::holes::{Hole, Holes};
-use crate::attempt::Name;
 use crate::prices::{PriceBook, Priced};
 use crate::report::bundles::{Bundle, Bundles};
 use crate::report::names::Tuples;
 use crate::slots::{Era, Slots};
-use cardhour_domain::{CardState, CardTime, Money, Month};
+use cardhour_domain::{CardState, CardTime, Money, Month, Name};
 use rustc_hash::FxHashMap;
 
 /// In place of a leaf's number: it isn't held, so nobody pays for it here.

@@ -9,14 +9,14 @@ mod row;
 #[cfg(test)]
 mod tests;
 
-use crate::attempt::{Attempt, Name, Rejected};
+use crate::attempt::{Attempt, Rejected};
 use crate::import::map::{MapError, RowKey};
 use crate::import::mapping::{BoundMapping, Mapping};
 use crate::import::names::Names;
 use crate::import::record::{Columns, Record, RecordText};
 use crate::import::when::{Refusal, check_length};
 use crate::site::Coverage;
-use cardhour_domain::{Interval, Timestamp};
+use cardhour_domain::{Interval, Name, Timestamp};
 use identity::EqualRows;
 use row::Row;
 use std::collections::{BTreeMap, BTreeSet};

@@ -3,7 +3,6 @@
 //! Slurm's formats know their own columns (`JobID`, `AllocTRES`, …, in any case of letters) and the map overrides them. In
 //! the others a map says all, and without a `[columns]` our own names are the columns.
 
-use crate::attempt::Name;
 use crate::import::duration::{Length, LengthError, read_length};
 use crate::import::fields::{JOB_FIELDS, kind_of};
 use crate::import::map::{Fault, MapError, MapFile, RowKey, Rule};
@@ -11,7 +10,7 @@ use crate::import::readers::Format;
 use crate::import::record::{Columns, Record};
 use crate::import::time::{Moment, TimeError, TimeReader, Unit};
 use crate::import::when::OverBy;
-use cardhour_domain::{JobState, Timestamp};
+use cardhour_domain::{JobState, Name, Timestamp};
 use rust_decimal::Decimal;
 use std::collections::{BTreeMap, HashMap};
 

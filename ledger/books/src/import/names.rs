@@ -1,6 +1,6 @@
 //! Texts that many rows share, held once.
 
-use crate::attempt::Name;
+use cardhour_domain::Name;
 use std::borrow::Cow;
 use std::collections::HashSet;
 

@@ -4,8 +4,7 @@
 
 use super::window::{parse_days, parse_time};
 use super::{Price, PriceBook, PriceFault, PriceFaults, Selector, Selectors, Window};
-use crate::attempt::Name;
-use cardhour_domain::{BUCKET_MS, Currency, Timestamp, Zone};
+use cardhour_domain::{BUCKET_MS, Currency, Name, Timestamp, Zone};
 use chrono::{Days, NaiveDate, NaiveDateTime, NaiveTime};
 use rust_decimal::Decimal;
 use toml::Spanned;

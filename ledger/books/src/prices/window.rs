@@ -1,7 +1,6 @@
 //! A window of local time with a factor of its own, such as off-peak.
 
-use crate::attempt::Name;
-use cardhour_domain::{Interval, Zone, ZoneError};
+use cardhour_domain::{Interval, Name, Zone, ZoneError};
 use chrono::{Datelike, Days, NaiveDate, NaiveTime, Timelike};
 
 const DAY_NAMES: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];

@@ -7,9 +7,8 @@
 use super::dimension::Dimension;
 use super::input::{ReportAttempt, ReportInput, is_failed};
 use super::names::{Lists, Tuples};
-use crate::attempt::Name;
 use crate::cell::Cell;
-use cardhour_domain::{CardShare, CardState, CardTime};
+use cardhour_domain::{CardShare, CardState, CardTime, Name};
 use rustc_hash::FxHashMap;
 
 /// Some cells, added up.

@@ -2,10 +2,9 @@
 
 use super::input::{CapacityCell, ReportInput};
 use super::rows::Place;
-use crate::attempt::Name;
 use crate::cell::Cell;
 use crate::slots::{Era, Slots};
-use cardhour_domain::{CardState, CardTime};
+use cardhour_domain::{CardState, CardTime, Name};
 use rustc_hash::FxHashMap;
 
 /// Capacity of one group over one slot.

@@ -1,6 +1,6 @@
 //! What a report can be grouped by.
 
-use crate::attempt::Name;
+use cardhour_domain::Name;
 use std::fmt;
 
 /// One `--by` name.

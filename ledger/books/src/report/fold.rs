@@ -7,11 +7,10 @@ use super::money::Pieces;
 use super::query::{ReportKind, ReportQuery};
 use super::rows::{Place, RowKey, Rows};
 use super::sums::{Asked, Sums, in_proportion};
-use crate::attempt::Name;
 use crate::bill::{Leaves, NO_LEAF};
 use crate::prices::PriceBook;
 use crate::slots::{Era, Slots};
-use cardhour_domain::{CardState, CardTime, Interval};
+use cardhour_domain::{CardState, CardTime, Interval, Name};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 /// In place of a row's number: the report doesn't tell of it.

@@ -1,9 +1,9 @@
 //! What a report is made of: attempts, cells of usage, and capacity.
 
-use crate::attempt::{Attempt, AttemptKey, Name};
+use crate::attempt::Attempt;
 use crate::cell::Cell;
 use crate::site::Reservation;
-use cardhour_domain::{CardShare, CardTime, Interval, JobState, Timestamp};
+use cardhour_domain::{AttemptKey, CardShare, CardTime, Interval, JobState, Name, Timestamp};
 use std::collections::BTreeMap;
 
 /// All that a report reads. Shape: cells and capacity of the whole months that [`crate::slots::Slots::covers`], numbered by those slots;

@@ -4,7 +4,7 @@
 //! different allocations get the same number, only slower. All of it lives as long as the input is borrowed, in which no address can
 //! come to mean another text.
 
-use crate::attempt::Name;
+use cardhour_domain::Name;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 

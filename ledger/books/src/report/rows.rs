@@ -6,10 +6,10 @@
 use super::dimension::{Dimension, Source};
 use super::input::ReportAttempt;
 use super::names::Lists;
-use crate::attempt::Name;
 use crate::prices::PriceBook;
 use crate::slots::{Era, Slot, Slots};
 use crate::table::Value;
+use cardhour_domain::Name;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 

@@ -1,10 +1,9 @@
 //! A timeline drawn in text: one character is one tick of an hour, one line one job on a whole card.
 
 use super::*;
-use crate::attempt::AttemptKey;
 use crate::holdings::{Claim, holdings};
 use crate::site::{Node, Outage, Reservation};
-use cardhour_domain::BUCKET_MS;
+use cardhour_domain::{AttemptKey, BUCKET_MS};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 

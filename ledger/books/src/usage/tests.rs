@@ -1,9 +1,8 @@
 use super::*;
-use crate::attempt::AttemptKey;
 use crate::cluster::Grouping;
 use crate::holdings::{Claim, holdings};
 use crate::site::Outage;
-use cardhour_domain::CardShare;
+use cardhour_domain::{AttemptKey, CardShare};
 use proptest::prelude::*;
 
 fn claim(key: &str, parts: i64, start_ms: i64, end_ms: i64) -> Claim {

@@ -3,7 +3,7 @@
 //! The world knows who really held which card. The code under test sees only the files: twice, and in another order. What it makes of
 //! them must be what was held, and what the rest of the pool was, to the last part and millisecond.
 
-use cardhour_books::attempt::{Attempt, AttemptKey, Name};
+use cardhour_books::attempt::Attempt;
 use cardhour_books::cluster::Cluster;
 use cardhour_books::demo::{CLUSTER, DemoFileKind, DemoSite, demo_site};
 use cardhour_books::holdings::{Claim, holdings};
@@ -19,7 +19,7 @@ use cardhour_books::import::site::{ListError, Listed};
 use cardhour_books::site::Coverage;
 use cardhour_books::usage::usage;
 use cardhour_books::versions::{Version, resolve};
-use cardhour_domain::{CardShare, CardState, CardTime, Interval, Month, Timestamp};
+use cardhour_domain::{AttemptKey, CardShare, CardState, CardTime, Interval, Month, Name, Timestamp};
 use std::collections::BTreeMap;
 
 fn bytes<'a>(site: &'a DemoSite, name: &str) -> &'a [u8] {

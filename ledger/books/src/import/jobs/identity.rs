@@ -1,10 +1,10 @@
 //! Which job a row is, and which run of it (design §4.1, "Key of an attempt").
 
-use crate::attempt::AttemptKey;
 use crate::import::job_id::{SlurmJobId, Task, tasks_of};
 use crate::import::mapping::BoundMapping;
 use crate::import::record::Record;
 use crate::import::when::{Refusal, When};
+use cardhour_domain::AttemptKey;
 use std::borrow::Cow;
 use std::collections::HashMap;
 

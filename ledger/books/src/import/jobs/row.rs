@@ -2,7 +2,7 @@
 
 use super::identity::{JobName, Named, key_of, name_job, name_run};
 use super::{File, MOST_WORDS_TOLD, Seen, cards};
-use crate::attempt::{Attempt, Name};
+use crate::attempt::Attempt;
 use crate::import::map::RowKey;
 use crate::import::mapping::{BoundMapping, TextColumn, TimeColumn};
 use crate::import::names::{Names, printable};
@@ -11,7 +11,7 @@ use crate::import::record::Record;
 use crate::import::slurm::requested_memory_mib;
 use crate::import::time::{Moment, is_absent};
 use crate::import::when::{OverBy, Refusal, Told, When, check_length, check_past};
-use cardhour_domain::{JobState, Timestamp};
+use cardhour_domain::{JobState, Name, Timestamp};
 use rust_decimal::Decimal;
 use std::collections::BTreeMap;
 

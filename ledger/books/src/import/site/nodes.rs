@@ -3,7 +3,6 @@
 use super::rules::{Rules, known_keys, refused};
 use super::sheet::{Sheet, Written};
 use super::{ListError, Listed};
-use crate::attempt::Name;
 use crate::import::fields::Kind;
 use crate::import::map::{Fault, MapError, MapFile};
 use crate::import::node_list::MOST_NODES;
@@ -11,7 +10,7 @@ use crate::import::record::Record;
 use crate::import::tres::{Cards, cards_in_gres, cards_in_tres};
 use crate::import::when::Refusal;
 use crate::site::Node;
-use cardhour_domain::Timestamp;
+use cardhour_domain::{Name, Timestamp};
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive;
 use std::collections::BTreeMap;

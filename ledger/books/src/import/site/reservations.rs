@@ -3,14 +3,13 @@
 use super::rules::{Rules, known_keys, refused};
 use super::sheet::{Sheet, Written};
 use super::{ListError, Listed};
-use crate::attempt::Name;
 use crate::import::fields::Kind;
 use crate::import::map::MapFile;
 use crate::import::record::Record;
 use crate::import::tres::cards_in_tres;
 use crate::import::when::Refusal;
 use crate::site::Reservation;
-use cardhour_domain::CardShare;
+use cardhour_domain::{CardShare, Name};
 
 /// The fields of a reservation.
 pub const RESERVATION_FIELDS: &[(&str, Kind)] = &[

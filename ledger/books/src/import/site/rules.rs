@@ -2,7 +2,7 @@
 
 use super::ListError;
 use super::sheet::{Sheet, Written};
-use crate::attempt::{Name, Rejected};
+use crate::attempt::Rejected;
 use crate::import::fields::{Kind, kind_of};
 use crate::import::jobs::reject;
 use crate::import::map::{Fault, MapError, MapFile, Rule};
@@ -12,7 +12,7 @@ use crate::import::node_list::expand_nodes;
 use crate::import::record::{Columns, Record};
 use crate::import::time::TimeReader;
 use crate::import::when::Refusal;
-use cardhour_domain::{CardShare, Interval, Timestamp, Zone};
+use cardhour_domain::{CardShare, Interval, Name, Timestamp, Zone};
 use rust_decimal::Decimal;
 use std::collections::BTreeMap;
 

@@ -85,7 +85,7 @@ fn any_world() -> impl Strategy<Value = World> {
                 is_billed,
             });
             world.attempts.push(ReportAttempt {
-                key: crate::attempt::AttemptKey::new("c", &job.to_string(), &world.attempts.len().to_string()),
+                key: cardhour_domain::AttemptKey::new("c", &job.to_string(), &world.attempts.len().to_string()),
                 cluster: "c".into(),
                 org: some(org),
                 project: some(project),
