@@ -13,6 +13,7 @@ use crate::attempt::{Attempt, Rejected};
 use crate::import::map::{MapError, RowKey};
 use crate::import::mapping::{BoundMapping, Mapping};
 use crate::import::names::Names;
+use crate::import::readers::Format;
 use crate::import::record::{Columns, Record, RecordText};
 use crate::import::when::{Refusal, check_length};
 use crate::site::Coverage;
@@ -83,7 +84,13 @@ pub fn attempts(
             Ok(record) => file.read(input, record),
         }
     }
-    Ok(file.finish(input))
+    let mut imported = file.finish(input);
+    // sacct ends every row with a line end. A number that was cut in two still reads as a number.
+    if mapping.format == Format::Sacct && !imported.attempts.is_empty() && !input.ends_with(b"\n") {
+        let note = "the file does not end with a line end: if its export was cut off, its last row may be, too, and is booked as it stands";
+        imported.notes.push(note.to_owned());
+    }
+    Ok(imported)
 }
 
 /// What is gathered while a file is read.

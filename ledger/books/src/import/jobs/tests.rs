@@ -1,7 +1,7 @@
 use super::*;
 use crate::import::fields::JOB_FIELDS;
 use crate::import::map::MapFile;
-use crate::import::readers::Format;
+use crate::import::readers::{Format, ReaderOptions, read};
 use cardhour_domain::{CardTime, JobState};
 use std::fmt::Write;
 
@@ -268,6 +268,22 @@ fn a_value_that_the_map_does_not_name_is_unknown_or_absent_and_never_quarantined
         ]
     );
     assert!(imported.notes.iter().any(|note| note.ends_with("booked as unknown: Odd")), "{:?}", imported.notes);
+}
+
+#[test]
+fn a_sacct_file_that_stops_inside_its_last_field_is_told() {
+    let whole = "JobIDRaw|State|Start|End|AllocTRES\n7|COMPLETED|2024-01-01T00:00:00|2024-01-01T01:00:00|gres/gpu=16\n";
+    let told = |text: &str| {
+        let reading = read(Format::Sacct, text.as_bytes(), &ReaderOptions::default()).unwrap();
+        let mapping = Mapping { format: Format::Sacct, map: MapFile::default() };
+        let now = Timestamp::parse_rfc3339(NOW).unwrap();
+        let options = Options { as_of: None, covers: None, cluster: None, now };
+        let imported = attempts(text.as_bytes(), &reading.columns, reading.records, &mapping, &options).unwrap();
+        imported.notes.iter().any(|note| note.contains("cut off"))
+    };
+    assert!(!told(whole));
+    // Cut behind `gres/gpu=1`: a row that looks whole, with a card instead of sixteen.
+    assert!(told(&whole[..whole.len() - 2]));
 }
 
 #[test]
