@@ -8,18 +8,18 @@
 
 use crate::Error;
 use crate::facts::Facts;
-use crate::store::{Change, Outcome, Snapshot, Store};
+use crate::store::{Build, Change, Outcome, Snapshot, Store, built};
 use crate::tables::conflicts::{CONFLICTS, Conflict};
 use crate::tables::holdings::HOLDINGS;
 use crate::tables::usage::USAGE;
 use crate::tables::{FACTS, conflicts, holdings, usage};
 use crate::touched::{NOTE, Touched};
-use arrow::record_batch::RecordBatch;
 use cardhour_books::cluster::{Cluster, Frame, Grouping, Place};
 use cardhour_books::holdings::{Claim, Holding};
-use cardhour_books::usage::UsageDay;
+use cardhour_books::usage::Usage;
 use cardhour_domain::{Interval, Name, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// How often a lost race is run again before somebody is told.
 pub(crate) const TRIES: u32 = 60;
@@ -127,9 +127,10 @@ async fn rebuild(store: &Store, facts: &Facts, books: Snapshot, mut touched: Tou
     let (starts, everything_held) = (touched.starts.clone(), everything);
     let worked = tokio::task::spawn_blocking(move || work_out(&framed, &claims, &spans)).await.expect("does not panic");
 
+    let worked = Arc::new(worked);
     let old = store.open_or_create(&HOLDINGS).await?;
     let keep_starts = |day: i32| everything_held || starts.contains(&day);
-    let change = replace(&old, keep_starts, worked.holdings_by_day(&starts, everything_held), marks.clone());
+    let change = replace(&old, keep_starts, holdings_by_day(&worked, &starts, everything_held), marks.clone());
     if !commit_unless_newer(store, old, change, &marks).await? {
         return Ok(false);
     }
@@ -141,7 +142,7 @@ async fn rebuild(store: &Store, facts: &Facts, books: Snapshot, mut touched: Tou
     }
     let mut usage_marks = marks.clone();
     usage_marks.extend(frames);
-    let change = replace(&books, |day| touched.usage.contains(&day), worked.usage_by_day(), usage_marks);
+    let change = replace(&books, |day| touched.usage.contains(&day), usage_by_day(&worked), usage_marks);
     commit_unless_newer(store, books, change, &marks).await
 }
 
@@ -150,59 +151,74 @@ struct Worked {
     holdings: Vec<Holding>,
     places: Vec<Place>,
     conflicts: Vec<Conflict>,
-    days: BTreeMap<i32, UsageDay>,
+    usage: Usage,
 }
 
 fn work_out(framed: &BTreeMap<Name, (Cluster, Frame)>, claims: &[Claim], spans: &[Interval]) -> Worked {
     let (holdings, cuts) = cardhour_books::holdings::holdings(claims);
     let places = cardhour_books::usage::places(framed, &holdings);
-    let mut days = cardhour_books::usage::usage(framed, &holdings, spans);
+    let mut usage = cardhour_books::usage::usage(framed, &holdings, spans);
     let mut conflicts: Vec<Conflict> = cuts.iter().flat_map(Conflict::share_cut).collect();
-    for day in days.values_mut() {
+    for day in usage.days.values_mut() {
         for (cluster, over) in day.over_capacity.drain(..) {
             conflicts.push(Conflict::over_capacity(cluster, over));
         }
     }
-    Worked { holdings, places, conflicts, days }
+    Worked { holdings, places, conflicts, usage }
 }
 
 impl Worked {
-    fn holdings_by_day(&self, starts: &BTreeSet<i32>, all: bool) -> Vec<(i32, RecordBatch)> {
-        let mut by_day: BTreeMap<i32, Vec<(&Holding, &Place)>> = BTreeMap::new();
-        for (holding, place) in self.holdings.iter().zip(&self.places) {
-            let day = holding.during.start().utc_day();
-            if all || starts.contains(&day) {
-                by_day.entry(day).or_default().push((holding, place));
-            }
-        }
-        let days: Vec<_> = by_day.into_iter().collect();
-        crate::files::parallel(days, |(day, rows)| (day, holdings::batch(&rows)))
-    }
-
-    fn conflicts_by_day(&self, days: &BTreeSet<i32>) -> Vec<(i32, RecordBatch)> {
+    fn conflicts_by_day(&self, days: &BTreeSet<i32>) -> Vec<(i32, Build)> {
         let mut by_day: BTreeMap<i32, Vec<&Conflict>> = BTreeMap::new();
         for conflict in self.conflicts.iter().filter(|conflict| days.contains(&conflict.day())) {
             by_day.entry(conflict.day()).or_default().push(conflict);
         }
-        by_day.into_iter().map(|(day, rows)| (day, conflicts::batch(&rows))).collect()
+        by_day.into_iter().map(|(day, rows)| (day, built(conflicts::batch(&rows)))).collect()
     }
+}
 
-    fn usage_by_day(&self) -> Vec<(i32, RecordBatch)> {
-        let days: Vec<_> = self.days.iter().filter(|(_, day)| !day.held.is_empty() || !day.states.is_empty()).collect();
-        crate::files::parallel(days, |(day, rows)| (*day, usage::batch(rows, &self.holdings, &self.places)))
+fn holdings_by_day(worked: &Arc<Worked>, starts: &BTreeSet<i32>, all: bool) -> Vec<(i32, Build)> {
+    let mut by_day: BTreeMap<i32, Vec<usize>> = BTreeMap::new();
+    for (index, holding) in worked.holdings.iter().enumerate() {
+        let day = holding.during.start().utc_day();
+        if all || starts.contains(&day) {
+            by_day.entry(day).or_default().push(index);
+        }
     }
+    let of_day = |(day, rows): (i32, Vec<usize>)| {
+        let worked = worked.clone();
+        let build = move || {
+            let rows: Vec<_> = rows.iter().map(|&index| (&worked.holdings[index], &worked.places[index])).collect();
+            holdings::batch(&rows)
+        };
+        (day, Box::new(build) as Build)
+    };
+    by_day.into_iter().map(of_day).collect()
+}
+
+fn usage_by_day(worked: &Arc<Worked>) -> Vec<(i32, Build)> {
+    let days = worked.usage.days.iter().filter(|(_, day)| !day.holdings.is_empty() || !day.states.is_empty());
+    let of_day = |(&day, _)| {
+        let worked = worked.clone();
+        let build = move || {
+            let held = worked.usage.held(day, &worked.holdings);
+            usage::batch(&held, &worked.usage.days[&day].states, &worked.holdings, &worked.places)
+        };
+        (day, Box::new(build) as Build)
+    };
+    days.map(of_day).collect()
 }
 
 /// A change that replaces whole days.
 fn replace(
     old: &Snapshot,
     replaced: impl Fn(i32) -> bool,
-    new: Vec<(i32, RecordBatch)>,
+    new: Vec<(i32, Build)>,
     marks: BTreeMap<String, i64>,
 ) -> Change {
     Change {
         remove: old.files.iter().filter(|file| file.day.is_some_and(&replaced)).cloned().collect(),
-        add: new.into_iter().map(|(day, batch)| (Some(day), batch)).collect(),
+        add: new.into_iter().map(|(day, build)| (Some(day), build)).collect(),
         marks,
         ..Change::default()
     }

@@ -7,17 +7,18 @@ use crate::Error;
 use crate::columns::Interned;
 use crate::derive::{TRIES, pause};
 use crate::ledger::Booked;
-use crate::store::{Change, FileView, Outcome, Snapshot, Store};
-use crate::tables::jobs::{HISTORY, JOBS, Row, VERSION_COLUMNS};
+use crate::store::{Build, Change, FileView, Outcome, Snapshot, Store, built};
+use crate::tables::jobs::{HISTORY, JOBS, VERSION_COLUMNS};
 use crate::tables::{self, Table, jobs};
 use crate::touched::{NOTE, Touched};
 use arrow::record_batch::RecordBatch;
 use cardhour_books::attempt::{Attempt, Rejected};
 use cardhour_books::holdings::Claim;
 use cardhour_books::site::{Coverage, Node, Outage, Reservation};
-use cardhour_books::versions::{ContentHash, Version, resolve};
+use cardhour_books::versions::{ContentHash, Version, Versioned, resolve};
 use cardhour_domain::{AttemptKey, Interval, Timestamp};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 
 /// Puts rows that could not be booked into quarantine; those that are there stay as they are. Gives how many came.
 pub(crate) async fn quarantine(store: &Store, file: &str, rejected: Vec<Rejected>) -> Result<u64, Error> {
@@ -42,7 +43,7 @@ pub(crate) async fn quarantine(store: &Store, file: &str, rejected: Vec<Rejected
         if new.is_empty() {
             return Ok(came);
         }
-        let add = vec![(None, tables::quarantine::batch(file, &new))];
+        let add = vec![(None, built(tables::quarantine::batch(file, &new)))];
         if let Outcome::Landed = store.commit(&snapshot, Change { add, ..Change::default() }).await? {
             return Ok(came);
         }
@@ -53,11 +54,12 @@ pub(crate) async fn quarantine(store: &Store, file: &str, rejected: Vec<Rejected
 
 /// Books attempts: the version that stands into `jobs`, the others into `jobs_history`.
 pub(crate) async fn jobs(store: &Store, attempts: Vec<Attempt>) -> Result<Booked, Error> {
+    let incoming = versioned(attempts).await;
     for attempt in 0..TRIES {
         let snapshot = store.open_or_create(&JOBS).await?;
         let standing = standing(&snapshot).await?;
         let flat = standing.iter().flat_map(|(_, rows)| rows.iter().map(|(key, version)| (key.as_str(), *version)));
-        let resolution = resolve(flat, attempts.clone());
+        let resolution = resolve(flat, incoming.clone());
         let booked = Booked {
             booked: resolution.stand.len() as u64,
             unchanged: resolution.unchanged,
@@ -78,12 +80,8 @@ pub(crate) async fn jobs(store: &Store, attempts: Vec<Attempt>) -> Result<Booked
             return Ok(booked);
         }
         let touched = touched(&given_way, &resolution.stand);
-        let mut by_day: BTreeMap<i32, Vec<Row>> = BTreeMap::new();
-        for row in kept.into_iter().chain(resolution.stand) {
-            by_day.entry(jobs::day(&row.0)).or_default().push(row);
-        }
         let change = Change {
-            add: encode_days(by_day).await,
+            add: by_day(kept.into_iter().chain(resolution.stand)),
             remove: hit,
             notes: BTreeMap::from([(NOTE.to_owned(), touched.to_note())]),
             ..Change::default()
@@ -115,7 +113,7 @@ async fn split(
     snapshot: &Snapshot,
     hit: &[FileView],
     displaced: &HashSet<AttemptKey>,
-) -> Result<(Vec<Row>, Vec<Row>), Error> {
+) -> Result<(Vec<Versioned>, Vec<Versioned>), Error> {
     let paths: HashSet<&str> = hit.iter().map(|file| file.path.as_str()).collect();
     let mut names = Interned::default();
     let (mut kept, mut given_way) = (Vec::new(), Vec::new());
@@ -129,15 +127,33 @@ async fn split(
     Ok((kept, given_way))
 }
 
-async fn encode_days(by_day: BTreeMap<i32, Vec<Row>>) -> Vec<(Option<i32>, RecordBatch)> {
-    let days: Vec<_> = by_day.into_iter().collect();
-    tokio::task::spawn_blocking(move || crate::files::parallel(days, |(day, rows)| (Some(day), jobs::batch(&rows))))
-        .await
-        .expect("building columns does not panic")
+/// The version that each attempt is, worked out on all cores.
+async fn versioned(attempts: Vec<Attempt>) -> Vec<Versioned> {
+    const AT_ONCE: usize = 4096;
+    let chunks = move || {
+        let mut attempts = attempts.into_iter().map(Arc::new).peekable();
+        let mut chunks: Vec<Vec<Arc<Attempt>>> = Vec::new();
+        while attempts.peek().is_some() {
+            chunks.push(attempts.by_ref().take(AT_ONCE).collect());
+        }
+        let of = |attempt: Arc<Attempt>| (attempt.clone(), Version::of(&attempt));
+        let parts = crate::files::parallel(chunks, |chunk| chunk.into_iter().map(of).collect::<Vec<_>>());
+        parts.into_iter().flatten().collect()
+    };
+    tokio::task::spawn_blocking(chunks).await.expect("digests don't panic")
+}
+
+/// One file a day.
+fn by_day(rows: impl Iterator<Item = Versioned>) -> Vec<(Option<i32>, Build)> {
+    let mut by_day: BTreeMap<i32, Vec<Versioned>> = BTreeMap::new();
+    for row in rows {
+        by_day.entry(jobs::day(&row.0)).or_default().push(row);
+    }
+    by_day.into_iter().map(|(day, rows)| (Some(day), Box::new(move || jobs::batch(&rows)) as Build)).collect()
 }
 
 /// Appends versions that lost, each once.
-async fn add_history(store: &Store, rows: Vec<Row>) -> Result<(), Error> {
+async fn add_history(store: &Store, rows: Vec<Versioned>) -> Result<(), Error> {
     if rows.is_empty() {
         return Ok(());
     }
@@ -150,17 +166,15 @@ async fn add_history(store: &Store, rows: Vec<Row>) -> Result<(), Error> {
             .map(|(key, version)| (key, version.content))
             .collect();
         let mut seen = HashSet::new();
-        let mut by_day: BTreeMap<i32, Vec<Row>> = BTreeMap::new();
-        for row in &rows {
+        let is_new = |row: &&Versioned| {
             let id = (row.0.key.as_str().to_owned(), row.1.content);
-            if !known.contains(&id) && seen.insert(id) {
-                by_day.entry(jobs::day(&row.0)).or_default().push(row.clone());
-            }
-        }
-        if by_day.is_empty() {
+            !known.contains(&id) && seen.insert(id)
+        };
+        let add = by_day(rows.iter().filter(is_new).cloned());
+        if add.is_empty() {
             return Ok(());
         }
-        let change = Change { add: encode_days(by_day).await, ..Change::default() };
+        let change = Change { add, ..Change::default() };
         if let Outcome::Landed = store.commit(&snapshot, change).await? {
             return Ok(());
         }
@@ -170,7 +184,7 @@ async fn add_history(store: &Store, rows: Vec<Row>) -> Result<(), Error> {
 }
 
 /// Which days the change from the old rows to the new ones touches.
-fn touched(old: &[Row], new: &[Row]) -> Touched {
+fn touched(old: &[Versioned], new: &[Versioned]) -> Touched {
     let mut touched = Touched::default();
     let mut before: HashMap<AttemptKey, Claim> =
         old.iter().filter_map(|(a, _)| Claim::of(a)).map(|claim| (claim.key.clone(), claim)).collect();
@@ -216,7 +230,7 @@ pub(crate) async fn coverage(store: &Store, coverage: Vec<Coverage>) -> Result<(
             touched.usage.extend(uncovered_days(new.covers, before));
         }
         let change = Change {
-            add: vec![(None, tables::coverage::batch(&new))],
+            add: vec![(None, built(tables::coverage::batch(&new)))],
             notes: BTreeMap::from([(NOTE.to_owned(), touched.to_note())]),
             ..Change::default()
         };
@@ -313,7 +327,7 @@ async fn upsert<T: Clone + PartialEq, K: Ord>(
         }
         let standing: Vec<T> = standing.into_values().collect();
         let change = Change {
-            add: vec![(None, batch(&standing))],
+            add: vec![(None, built(batch(&standing)))],
             remove: snapshot.files.clone(),
             notes: BTreeMap::from([(NOTE.to_owned(), touched.to_note())]),
             ..Change::default()

@@ -7,7 +7,7 @@
 //! Start at [`Ledger::maintain`]. Does not: touch derived tables' rows (each day of theirs is one file already).
 
 use crate::derive::{TRIES, pause};
-use crate::store::{Change, FileView, Outcome, Snapshot};
+use crate::store::{Change, FileView, Outcome, Snapshot, built};
 use crate::tables::{ALL, Table, conflicts::CONFLICTS, holdings::HOLDINGS, usage::USAGE};
 use crate::{Error, Ledger};
 use arrow::array::UInt32Array;
@@ -112,9 +112,8 @@ impl Ledger {
                 return Ok(());
             }
             let now: Vec<FileView> = plan.into_values().take(PARTITIONS_AT_ONCE).flatten().collect();
-            let change = merged(&snapshot, now).await?;
+            let (change, rows) = merged(&snapshot, now).await?;
             let (merged, into) = (change.remove.len() as u64, change.add.len() as u64);
-            let rows: u64 = change.add.iter().map(|(_, batch)| batch.num_rows() as u64).sum();
             match self.store.commit(&snapshot, change).await? {
                 Outcome::Landed => {
                     done.merged += merged;
@@ -177,8 +176,8 @@ fn plan(snapshot: &Snapshot) -> BTreeMap<Option<i32>, Vec<FileView>> {
     by_day
 }
 
-/// The rows of some files, one file a partition, sorted by their columns in order: the same rows make the same file.
-async fn merged(snapshot: &Snapshot, files: Vec<FileView>) -> Result<Change, Error> {
+/// The rows of some files, one file a partition, sorted by their columns in order: the same rows make the same file. And how many they are.
+async fn merged(snapshot: &Snapshot, files: Vec<FileView>) -> Result<(Change, u64), Error> {
     let table = snapshot.table.name;
     let mut by_day: BTreeMap<Option<i32>, Vec<RecordBatch>> = BTreeMap::new();
     for (file, batches) in snapshot.read_with(files.clone(), None, &[], Ok).await? {
@@ -192,7 +191,9 @@ async fn merged(snapshot: &Snapshot, files: Vec<FileView>) -> Result<Change, Err
     });
     let add = add.await.expect("sorting does not panic");
     let add = add.map_err(|error| Error::table("merge files of", table)(error.into()))?;
-    Ok(Change { add, remove: files, rewrite_only: true, ..Change::default() })
+    let rows = add.iter().map(|(_, batch)| batch.num_rows() as u64).sum();
+    let add = add.into_iter().map(|(day, batch)| (day, built(batch))).collect();
+    Ok((Change { add, remove: files, rewrite_only: true, ..Change::default() }, rows))
 }
 
 fn sorted(batches: &[RecordBatch]) -> Result<RecordBatch, arrow::error::ArrowError> {

@@ -50,11 +50,19 @@ pub(crate) struct FileView {
     partition: HashMap<String, Option<String>>,
 }
 
+/// Makes the rows of one file when they are about to be encoded, so that of many files no more rows are in memory than there are cores.
+pub(crate) type Build = Box<dyn FnOnce() -> RecordBatch + Send>;
+
+/// Rows that are there already.
+pub(crate) fn built(batch: RecordBatch) -> Build {
+    Box::new(|| batch)
+}
+
 /// What a commit changes.
 #[derive(Default)]
 pub(crate) struct Change {
     /// Rows to add, one file each; with their day in a table by day.
-    pub(crate) add: Vec<(Option<i32>, RecordBatch)>,
+    pub(crate) add: Vec<(Option<i32>, Build)>,
     /// Files to take out, by path.
     pub(crate) remove: Vec<FileView>,
     /// Numbers to remember in the table's state, by name.
@@ -187,14 +195,10 @@ impl Store {
         }
     }
 
-    async fn write_files(
-        &self,
-        snapshot: &Snapshot,
-        batches: Vec<(Option<i32>, RecordBatch)>,
-    ) -> Result<Vec<Add>, Error> {
+    async fn write_files(&self, snapshot: &Snapshot, files: Vec<(Option<i32>, Build)>) -> Result<Vec<Add>, Error> {
         let table = snapshot.table;
         let encoded = tokio::task::spawn_blocking(move || {
-            files::parallel(batches, |(day, batch)| files::encode(&table, &batch).map(|file| (day, file)))
+            files::parallel(files, |(day, build)| files::encode(&table, &build()).map(|file| (day, file)))
         })
         .await
         .expect("encoding does not panic");

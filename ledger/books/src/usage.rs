@@ -9,7 +9,7 @@ use crate::cluster::{Cluster, Frame, Places};
 use crate::holdings::Holding;
 use crate::states::{OverCapacity, StateRow, states};
 use cardhour_domain::{CardTime, Interval, Name, Timestamp};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// What one holding held over one bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,33 +24,43 @@ pub struct HeldRow {
     pub billed_time: CardTime,
 }
 
+/// Usage of some days. What was held is by far the most of it, and is made a day at a time: [`Usage::held`].
+#[derive(Clone, Debug, Default)]
+pub struct Usage {
+    /// By UTC day.
+    pub days: BTreeMap<i32, UsageDay>,
+    /// When holdings, by index, were out of service. Those that never were are not in it.
+    unbilled: HashMap<u32, Vec<Interval>>,
+}
+
 /// The usage of one UTC day.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UsageDay {
-    /// What was held, by holding, then bucket.
-    pub held: Vec<HeldRow>,
-    /// What wasn't, with the cluster.
+    /// Holdings that overlap it, by index.
+    pub holdings: Vec<u32>,
+    /// What wasn't held, with the cluster.
     pub states: Vec<(Name, StateRow)>,
     /// Where more was held than there is, with the cluster.
     pub over_capacity: Vec<(Name, OverCapacity)>,
 }
 
-/// Usage of the days in `spans` (whole UTC days, disjoint, ascending), by day.
+/// Usage of the days in `spans` (whole UTC days, disjoint, ascending).
 ///
 /// `holdings`: at least all that overlap the spans. A cluster that has holdings and no entry in `clusters` has no known capacity.
-pub fn usage(
-    clusters: &BTreeMap<Name, (Cluster, Frame)>,
-    holdings: &[Holding],
-    spans: &[Interval],
-) -> BTreeMap<i32, UsageDay> {
+pub fn usage(clusters: &BTreeMap<Name, (Cluster, Frame)>, holdings: &[Holding], spans: &[Interval]) -> Usage {
     let mut days: BTreeMap<i32, UsageDay> =
         spans.iter().flat_map(|span| span.utc_days()).map(|day| (day, UsageDay::default())).collect();
+    let mut unbilled = HashMap::new();
     for (index, holding) in holdings.iter().enumerate() {
         let index = u32::try_from(index).expect("fewer than 2³² holdings in one import");
-        let unbilled = clusters.get(&holding.claim.cluster).map(|(cluster, _)| outages_of(cluster, holding));
-        for span in spans {
-            let Some(inside) = holding.during.overlap(*span) else { continue };
-            held_rows(index, holding, inside, unbilled.as_deref().unwrap_or_default(), &mut days);
+        for inside in spans.iter().filter_map(|span| holding.during.overlap(*span)) {
+            for (_, day) in days.range_mut(inside.utc_days()) {
+                day.holdings.push(index);
+            }
+        }
+        let outages = clusters.get(&holding.claim.cluster).map(|(cluster, _)| outages_of(cluster, holding));
+        if let Some(outages) = outages.filter(|outages| !outages.is_empty()) {
+            unbilled.insert(index, outages);
         }
     }
     for (name, (cluster, frame)) in clusters {
@@ -65,26 +75,26 @@ pub fn usage(
             day.over_capacity.push((name.clone(), over));
         }
     }
-    days
+    Usage { days, unbilled }
 }
 
-fn held_rows(
-    index: u32,
-    holding: &Holding,
-    inside: Interval,
-    unbilled: &[Interval],
-    days: &mut BTreeMap<i32, UsageDay>,
-) {
-    let mut pieces = inside.buckets().peekable();
-    while let Some((first, _)) = pieces.peek() {
-        let day = first.utc_day();
-        let held = &mut days.get_mut(&day).expect("inside the spans").held;
-        while let Some((bucket_start, piece)) = pieces.next_if(|(bucket, _)| bucket.utc_day() == day) {
-            let card_time = CardTime::of(holding.share, piece);
-            let free: CardTime =
-                unbilled.iter().filter_map(|o| o.overlap(piece)).map(|o| CardTime::of(holding.share, o)).sum();
-            held.push(HeldRow { bucket_start, holding: index, card_time, billed_time: card_time - free });
+impl Usage {
+    /// What was held on one of the days, by holding, then bucket. `holdings`: those that it was made from.
+    pub fn held(&self, day: i32, holdings: &[Holding]) -> Vec<HeldRow> {
+        let whole = Interval::new(Timestamp::from_utc_day(day), Timestamp::from_utc_day(day + 1)).expect("a day");
+        let mut rows = Vec::new();
+        for &index in &self.days[&day].holdings {
+            let holding = &holdings[index as usize];
+            let inside = holding.during.overlap(whole).expect("the day's holdings overlap it");
+            let unbilled = self.unbilled.get(&index).map(Vec::as_slice).unwrap_or_default();
+            for (bucket_start, piece) in inside.buckets() {
+                let card_time = CardTime::of(holding.share, piece);
+                let free: CardTime =
+                    unbilled.iter().filter_map(|o| o.overlap(piece)).map(|o| CardTime::of(holding.share, o)).sum();
+                rows.push(HeldRow { bucket_start, holding: index, card_time, billed_time: card_time - free });
+            }
         }
+        rows
     }
 }
 

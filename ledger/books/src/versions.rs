@@ -8,6 +8,7 @@ use crate::attempt::Attempt;
 use cardhour_domain::{AttemptKey, Timestamp};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
+use std::sync::Arc;
 
 /// A digest of everything an attempt says but its as-of: 128 bits of BLAKE3.
 ///
@@ -72,13 +73,16 @@ impl Version {
     }
 }
 
+/// An attempt and the version it is.
+pub type Versioned = (Arc<Attempt>, Version);
+
 /// What an import changes in `jobs`.
 #[derive(Debug, Default)]
 pub struct Resolution {
     /// Attempts that stand from now on, with their hash; each key once.
-    pub stand: Vec<(Attempt, Version)>,
+    pub stand: Vec<Versioned>,
     /// Attempts of the import that lost against another: history.
-    pub lost: Vec<(Attempt, Version)>,
+    pub lost: Vec<Versioned>,
     /// Attempts that stood and give way to one of `stand`: history.
     pub displaced: Vec<AttemptKey>,
     /// How many of the import's rows said what the books already knew.
@@ -106,14 +110,13 @@ fn unstarted_forms(key: &AttemptKey) -> impl Iterator<Item = AttemptKey> {
 ///
 /// `standing` is every attempt that stands; only those that an incoming row touches are looked at. Shape: the same
 /// set of rows gives the same outcome in any order and any cut.
-pub fn resolve<'a>(standing: impl Iterator<Item = (&'a str, Version)>, incoming: Vec<Attempt>) -> Resolution {
+pub fn resolve<'a>(standing: impl Iterator<Item = (&'a str, Version)>, incoming: Vec<Versioned>) -> Resolution {
     let mut out = Resolution::default();
-    let mut best: HashMap<AttemptKey, (Attempt, Version)> = HashMap::with_capacity(incoming.len());
+    let mut best: HashMap<AttemptKey, Versioned> = HashMap::with_capacity(incoming.len());
     let mut order: Vec<AttemptKey> = Vec::with_capacity(incoming.len());
     let mut started: HashSet<AttemptKey> = HashSet::new();
     let mut unstarted: HashSet<AttemptKey> = HashSet::new();
-    for attempt in incoming {
-        let version = Version::of(&attempt);
+    for (attempt, version) in incoming {
         match attempt.started_at {
             Some(_) => started.extend(unstarted_forms(&attempt.key)),
             None => _ = unstarted.insert(attempt.key.clone()),
@@ -132,8 +135,8 @@ pub fn resolve<'a>(standing: impl Iterator<Item = (&'a str, Version)>, incoming:
         }
     }
     // A repeated open row may have been vouched for longer by its twin.
-    for (attempt, version) in best.values_mut() {
-        attempt.as_of = version.as_of;
+    for (attempt, version) in best.values_mut().filter(|(attempt, version)| attempt.as_of != version.as_of) {
+        Arc::make_mut(attempt).as_of = version.as_of;
     }
 
     let mut known: BTreeMap<AttemptKey, Version> = BTreeMap::new();

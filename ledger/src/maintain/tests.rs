@@ -82,7 +82,7 @@ async fn two_compactions_of_one_snapshot_do_not_both_land() {
     let store = &pool.ledger.store;
     let (a, b) = (store.open_or_create(&JOBS).await.unwrap(), store.open_or_create(&JOBS).await.unwrap());
     let of = |snapshot: &Snapshot| plan(snapshot).into_values().flatten().collect::<Vec<_>>();
-    let (first, second) = (merged(&a, of(&a)).await.unwrap(), merged(&b, of(&b)).await.unwrap());
+    let (first, second) = (merged(&a, of(&a)).await.unwrap().0, merged(&b, of(&b)).await.unwrap().0);
     assert!(matches!(store.commit(&a, first).await.unwrap(), Outcome::Landed));
     assert!(matches!(store.commit(&b, second).await.unwrap(), Outcome::Lost));
     assert_eq!(pool.count(&JOBS).await, rows);

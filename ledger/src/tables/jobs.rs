@@ -7,10 +7,11 @@ use arrow::array::Array;
 use arrow::record_batch::RecordBatch;
 use cardhour_books::attempt::Attempt;
 use cardhour_books::holdings::Claim;
-use cardhour_books::versions::Version;
+use cardhour_books::versions::{Version, Versioned};
 use cardhour_domain::{AttemptKey, CardShare, Interval, JobState, Name, Timestamp};
 use rust_decimal::Decimal;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 pub(crate) const JOBS: Table = Table {
     name: "jobs",
@@ -27,15 +28,12 @@ pub(crate) const HISTORY: Table = Table {
     ..JOBS
 };
 
-/// An attempt and the version it is.
-pub(crate) type Row = (Attempt, Version);
-
 /// The partition of an attempt: the UTC day of its submit, else of its start, else of what it is vouched for.
 pub(crate) fn day(attempt: &Attempt) -> i32 {
     attempt.submitted_at.or(attempt.started_at).or(attempt.as_of).map_or(0, Timestamp::utc_day)
 }
 
-pub(crate) fn batch(rows: &[Row]) -> RecordBatch {
+pub(crate) fn batch(rows: &[Versioned]) -> RecordBatch {
     let of = || rows.iter().map(|(attempt, _)| attempt);
     let labels: Vec<Option<String>> = of().map(|a| labels_json(&a.labels)).collect();
     let nodes: Vec<Option<String>> = of().map(|a| (!a.nodes.is_empty()).then(|| a.nodes.join(","))).collect();
@@ -175,7 +173,7 @@ pub(crate) fn share(table: &'static str, parts: i64) -> Result<CardShare, Error>
 }
 
 /// The attempts of a batch of all columns.
-pub(crate) fn rows(batch: &RecordBatch, names: &mut Interned) -> Result<Vec<Row>, Error> {
+pub(crate) fn rows(batch: &RecordBatch, names: &mut Interned) -> Result<Vec<Versioned>, Error> {
     let rows = Rows::new("jobs", batch);
     let text = |name| rows.text(name);
     let at = |name| rows.instants(name);
@@ -244,7 +242,7 @@ pub(crate) fn rows(batch: &RecordBatch, names: &mut Interned) -> Result<Vec<Row>
         a.nodes = opt_text(nodes, row).map_or(Vec::new(), |nodes| nodes.split(',').map(|n| names.get(n)).collect());
         (a.memory_requested_mib, a.priority) = (opt_long(memory, row), opt_long(priorities, row));
         a.restartable = restartable.is_valid(row).then(|| restartable.value(row));
-        out.push((a, version));
+        out.push((Arc::new(a), version));
     }
     Ok(out)
 }
@@ -268,7 +266,7 @@ mod tests {
         a.cards_requested = Some(CardShare::CARD);
         a.nodes = vec!["n1".into(), "n2".into()];
         a.restartable = Some(true);
-        let row = (a.clone(), Version::of(&a));
+        let row = (Arc::new(a.clone()), Version::of(&a));
         let batch = batch(std::slice::from_ref(&row));
         assert_eq!(rows(&batch, &mut Interned::default()).unwrap(), [row]);
         let mut found = Vec::new();

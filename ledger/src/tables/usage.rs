@@ -9,14 +9,15 @@ use arrow::array::StringArray;
 use arrow::record_batch::RecordBatch;
 use cardhour_books::cluster::Place;
 use cardhour_books::holdings::Holding;
-use cardhour_books::usage::UsageDay;
+use cardhour_books::states::StateRow;
+use cardhour_books::usage::HeldRow;
 use cardhour_domain::{CardState, Name, Timestamp};
 use std::collections::HashMap;
 
 pub(crate) const USAGE: Table = Table {
     name: "usage",
     schema_version: 1,
-    schema: || batch(&UsageDay::default(), &[], &[]).schema(),
+    schema: || batch(&[], &[], &[], &[]).schema(),
     by_day: true,
     bounds: &["bucket_start"],
     comment: "card-time by quarter hour: held by attempts, and down, reserved, free or unaccounted by group of cards",
@@ -57,8 +58,15 @@ impl<'a> Indexed<'a> {
 }
 
 /// Rows of one day: held ones by holding and bucket, then the others by cluster, group and bucket.
-pub(crate) fn batch(day: &UsageDay, holdings: &[Holding], places: &[Place]) -> RecordBatch {
-    let n = day.held.len() + day.states.len();
+///
+/// `holdings` and `places`: those that the held rows have the indexes of.
+pub(crate) fn batch(
+    held_rows: &[HeldRow],
+    state_rows: &[(Name, StateRow)],
+    holdings: &[Holding],
+    places: &[Place],
+) -> RecordBatch {
+    let n = held_rows.len() + state_rows.len();
     let [
         mut keys,
         mut states,
@@ -71,7 +79,7 @@ pub(crate) fn batch(day: &UsageDay, holdings: &[Holding], places: &[Place]) -> R
         mut reservations,
     ] = std::array::from_fn(|_| Indexed::with_capacity(n));
     let mut before = None;
-    for row in &day.held {
+    for row in held_rows {
         if before == Some(row.holding) {
             for column in [
                 &mut keys,
@@ -101,7 +109,7 @@ pub(crate) fn batch(day: &UsageDay, holdings: &[Holding], places: &[Place]) -> R
         profiles.push(claim.mig_profile.as_deref());
         reservations.push(claim.reservation.as_deref());
     }
-    for (cluster, row) in &day.states {
+    for (cluster, row) in state_rows {
         fn text(name: &Option<Name>) -> Option<&str> {
             name.as_deref()
         }
@@ -115,11 +123,11 @@ pub(crate) fn batch(day: &UsageDay, holdings: &[Holding], places: &[Place]) -> R
         profiles.push(None);
         reservations.push(text(&row.reservation));
     }
-    let held = || day.held.iter();
-    let states_only = || day.states.iter().map(|(_, row)| row);
+    let held = || held_rows.iter();
+    let states_only = || state_rows.iter().map(|(_, row)| row);
     let buckets = held().map(|r| r.bucket_start).chain(states_only().map(|r| r.bucket_start));
-    let none = || std::iter::repeat_n(None, day.states.len());
-    let no_share = || std::iter::repeat_n(None, day.states.len());
+    let none = || std::iter::repeat_n(None, state_rows.len());
+    let no_share = || std::iter::repeat_n(None, state_rows.len());
     // Of records' held time nothing is known but that it was held.
     let nothing = || held().map(|_| Some(0)).chain(none());
     let columns = Columns::default().instant("bucket_start", buckets.collect::<Vec<Timestamp>>().into_iter());

@@ -157,7 +157,7 @@ impl Stored {
         };
         let snapshot = reading.facts.of(&jobs::JOBS);
         for (file, rows) in snapshot.read_with(snapshot.files.clone(), None, &[], read).await? {
-            jobs.extend(rows.into_iter().map(|(attempt, right)| job(&mut names, attempt, right, file.day)));
+            jobs.extend(rows.into_iter().map(|(attempt, right)| job(&mut names, &attempt, right, file.day)));
         }
         let by_key = jobs.iter().zip(0u32..).map(|(job, i)| (job.key.clone(), i)).collect();
         let mut stored =
@@ -302,7 +302,7 @@ impl Stored {
     }
 }
 
-fn job(names: &mut Names, a: Attempt, hash_is_right: Option<bool>, lies_in: Option<i32>) -> Job {
+fn job(names: &mut Names, a: &Attempt, hash_is_right: Option<bool>, lies_in: Option<i32>) -> Job {
     let end = if a.is_final { a.ended_at } else { a.as_of };
     let holds_something = a.cards.parts() > 0 || !a.share_declared;
     let held = a.started_at.zip(end).filter(|_| holds_something);
@@ -318,7 +318,7 @@ fn job(names: &mut Names, a: Attempt, hash_is_right: Option<bool>, lies_in: Opti
         node: a.nodes.first().filter(|_| a.nodes.len() == 1).map(|node| names.id(node)),
         reservation: names.opt(a.reservation.as_ref()),
         state: a.state,
-        labels: a.labels,
+        labels: a.labels.clone(),
         parts: a.cards.parts(),
         declared: a.share_declared,
         held: held.and_then(|(start, end)| Span::new(start.unix_ms(), end.unix_ms())),

@@ -22,7 +22,8 @@ fn stand(imports: &[Vec<Attempt>]) -> BTreeMap<String, Version> {
     let mut books: BTreeMap<String, Version> = BTreeMap::new();
     for import in imports {
         let standing: Vec<_> = books.iter().map(|(key, version)| (key.clone(), *version)).collect();
-        let change = resolve(standing.iter().map(|(key, version)| (key.as_str(), *version)), import.clone());
+        let import = import.iter().map(|attempt| (Arc::new(attempt.clone()), Version::of(attempt))).collect();
+        let change = resolve(standing.iter().map(|(key, version)| (key.as_str(), *version)), import);
         for key in change.displaced {
             books.remove(key.as_str()).expect("what gives way stood");
         }

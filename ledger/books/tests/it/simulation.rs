@@ -18,9 +18,10 @@ use cardhour_books::import::site::reservations::reservations;
 use cardhour_books::import::site::{ListError, Listed};
 use cardhour_books::site::Coverage;
 use cardhour_books::usage::usage;
-use cardhour_books::versions::{Version, resolve};
+use cardhour_books::versions::{Version, Versioned, resolve};
 use cardhour_domain::{AttemptKey, CardShare, CardState, CardTime, Interval, Month, Name, Timestamp};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 fn bytes<'a>(site: &'a DemoSite, name: &str) -> &'a [u8] {
     &site.files.iter().find(|file| file.name == name).unwrap().bytes
@@ -44,11 +45,13 @@ fn import(site: &DemoSite) -> Vec<Vec<Attempt>> {
 }
 
 /// Takes deliveries in one after the other, as the ledger does.
-fn deliver(deliveries: Vec<Vec<Attempt>>) -> BTreeMap<AttemptKey, Attempt> {
-    let mut books: BTreeMap<AttemptKey, (Attempt, Version)> = BTreeMap::new();
+fn deliver(deliveries: Vec<Vec<Attempt>>) -> BTreeMap<AttemptKey, Arc<Attempt>> {
+    let mut books: BTreeMap<AttemptKey, Versioned> = BTreeMap::new();
     for delivery in deliveries {
         let standing: Vec<(String, Version)> =
             books.iter().map(|(key, (_, version))| (key.as_str().to_owned(), *version)).collect();
+        let delivery =
+            delivery.into_iter().map(Arc::new).map(|attempt| (attempt.clone(), Version::of(&attempt))).collect();
         let resolution = resolve(standing.iter().map(|(key, version)| (key.as_str(), *version)), delivery);
         for key in resolution.displaced {
             books.remove(&key);
@@ -98,7 +101,7 @@ fn what_is_held_and_billed_is_what_the_simulated_world_held() {
         let site = world(seed);
         let books = deliver(import(&site));
         assert_eq!(books.len() as u64, site.truth.attempts, "attempts, replay with SIM_SEED={seed}");
-        let claims: Vec<Claim> = books.values().filter_map(Claim::of).collect();
+        let claims: Vec<Claim> = books.values().filter_map(|attempt| Claim::of(attempt)).collect();
         let cluster = cluster(&site);
         let frame = cluster.frame(claims.iter());
         let (held, cuts) = holdings(&claims);
@@ -109,13 +112,13 @@ fn what_is_held_and_billed_is_what_the_simulated_world_held() {
             Timestamp::from_utc_day(site.covers.utc_days().end() + 1),
         )
         .unwrap();
-        let days = usage(&clusters, &held, &[span]);
+        let usage = usage(&clusters, &held, &[span]);
 
         let mut told: BTreeMap<(Name, Month), CardTime> = BTreeMap::new();
         let mut pool: BTreeMap<(Month, CardState), CardTime> = BTreeMap::new();
-        for day in days.values() {
+        for (number, day) in &usage.days {
             assert!(day.over_capacity.is_empty(), "replay with SIM_SEED={seed}");
-            for row in &day.held {
+            for row in usage.held(*number, &held) {
                 let project = books[&held[row.holding as usize].claim.key].project.clone().unwrap();
                 let month = site.zone.month(row.bucket_start).unwrap();
                 *told.entry((project, month)).or_default() += row.card_time;
