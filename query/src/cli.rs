@@ -13,6 +13,7 @@ pub use upkeep::{MaintainArgs, VerifyArgs};
 use cardhour_domain::{Month, Zone};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -46,15 +47,25 @@ pub struct Cli {
 pub struct Global {
     /// Folder of the ledger [default: CARDHOUR_LEDGER, else the config's, else $XDG_DATA_HOME/cardhour or
     /// ~/.local/share/cardhour, as root /var/lib/cardhour]
-    #[arg(long, global = true, value_name = "DIR", env = "CARDHOUR_LEDGER", hide_env = true)]
+    #[arg(long, global = true, value_name = "DIR", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub ledger: Option<String>,
     /// Config file [default: CARDHOUR_CONFIG, else $XDG_CONFIG_HOME/cardhour/config.toml or ~/.config/cardhour/config.toml,
     /// else /etc/cardhour/config.toml]
-    #[arg(long, global = true, value_name = "FILE", env = "CARDHOUR_CONFIG", hide_env = true)]
+    #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Tell what is being done, on standard error; twice for more
     #[arg(long, short, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
+}
+
+impl Global {
+    /// What the command line leaves open, from `CARDHOUR_LEDGER` and `CARDHOUR_CONFIG`. An empty variable is one that isn't set.
+    pub fn or_environment(mut self, variable: impl Fn(&str) -> Option<OsString>) -> Self {
+        let told = |name| variable(name).filter(|value| !value.is_empty());
+        self.ledger = self.ledger.or_else(|| told("CARDHOUR_LEDGER").map(|place| place.to_string_lossy().into_owned()));
+        self.config = self.config.or_else(|| told("CARDHOUR_CONFIG").map(PathBuf::from));
+        self
+    }
 }
 
 /// The commands.

@@ -13,7 +13,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> anyhow::Result<ExitCode> {
     let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
+        Ok(cli) => Cli { global: cli.global.or_environment(|name| std::env::var_os(name)), ..cli },
         Err(error) => {
             // Whoever asked for help and left is none of our worries.
             let _ = error.print();

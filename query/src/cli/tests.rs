@@ -110,3 +110,20 @@ fn the_name_of_the_file_says_the_format_unless_one_is_named() {
     assert_eq!(output(None, "march"), Format::Table);
     assert_eq!(Output::default().format(), Format::Table);
 }
+
+#[test]
+fn a_variable_fills_what_is_not_typed_and_an_empty_one_is_not_set() {
+    let global = |typed: &str, ledger: &str, config: &str| {
+        let (ledger, config) = (ledger.to_owned(), config.to_owned());
+        let variable = |name: &str| match name {
+            "CARDHOUR_LEDGER" => Some(ledger.clone().into()),
+            "CARDHOUR_CONFIG" => Some(config.clone().into()),
+            _ => None,
+        };
+        let global = parse(&format!("{typed} doctor")).unwrap().global.or_environment(variable);
+        (global.ledger, global.config)
+    };
+    assert_eq!(global("", "a", "b"), (Some("a".into()), Some("b".into())));
+    assert_eq!(global("--ledger c --config d", "a", "b"), (Some("c".into()), Some("d".into())));
+    assert_eq!(global("", "", ""), (None, None));
+}
