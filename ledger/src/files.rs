@@ -2,9 +2,9 @@
 
 use crate::Error;
 use crate::tables::Table;
-use arrow::array::{Array, AsArray};
+use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::{max, min};
-use arrow::datatypes::{DataType, Field, Schema, TimestampMicrosecondType};
+use arrow::datatypes::{DataType, Decimal128Type, Field, Int32Type, Schema, TimestampMicrosecondType};
 use arrow::record_batch::RecordBatch;
 use bytes::Bytes;
 use cardhour_domain::Timestamp;
@@ -13,7 +13,7 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
-use parquet::file::properties::WriterProperties;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::reader::ChunkReader;
 use parquet::schema::types::ColumnPath;
 use std::sync::Arc;
@@ -31,19 +31,29 @@ pub(crate) struct Encoded {
 /// Encodes rows as one Parquet file.
 ///
 /// No Arrow schema goes into the file: indexed text is plain text to every reader (an Arrow hint of dictionaries makes readers slower).
-/// Instants are delta-coded, the rest dictionary-coded; zstd level 1, which reads as fast as 3 and writes faster.
+/// Instants are delta-coded, the rest dictionary-coded; zstd level 1, which reads as fast as 3 and writes faster, but for columns of one
+/// value, for which a reader would set up zstd to unpack a few bytes. Card-time has no bounds: nobody leaves out rows by them.
 pub(crate) fn encode(table: &Table, batch: &RecordBatch) -> Result<Encoded, Error> {
     let failed = |e: parquet::errors::ParquetError| Error::table("encode rows of", table.name)(e.into());
     let mut properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(1).map_err(failed)?))
         .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
-        .set_statistics_enabled(parquet::file::properties::EnabledStatistics::Chunk);
-    for field in batch.schema_ref().fields() {
-        if matches!(field.data_type(), DataType::Timestamp(..)) {
-            let path = ColumnPath::from(field.name().as_str());
-            properties = properties
-                .set_column_dictionary_enabled(path.clone(), false)
-                .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
+        .set_statistics_enabled(EnabledStatistics::Chunk);
+    for (field, values) in batch.schema_ref().fields().iter().zip(batch.columns()) {
+        let path = || ColumnPath::from(field.name().as_str());
+        match field.data_type() {
+            DataType::Timestamp(..) => {
+                properties = properties
+                    .set_column_dictionary_enabled(path(), false)
+                    .set_column_encoding(path(), Encoding::DELTA_BINARY_PACKED);
+            }
+            DataType::Decimal128(..) => {
+                properties = properties.set_column_statistics_enabled(path(), EnabledStatistics::None);
+            }
+            _ => {}
+        }
+        if is_of_one_value(values) {
+            properties = properties.set_column_compression(path(), Compression::UNCOMPRESSED);
         }
     }
     let options = ArrowWriterOptions::new().with_properties(properties.build()).with_skip_arrow_metadata(true);
@@ -52,6 +62,19 @@ pub(crate) fn encode(table: &Table, batch: &RecordBatch) -> Result<Encoded, Erro
     writer.write(batch).map_err(failed)?;
     writer.close().map_err(failed)?;
     Ok(Encoded { stats: stats(table, batch), bytes })
+}
+
+/// Whether a column is null throughout, or the same number or text in every row.
+fn is_of_one_value(values: &ArrayRef) -> bool {
+    fn same<T: PartialEq>(values: &[T]) -> bool {
+        values.windows(2).all(|pair| pair[0] == pair[1])
+    }
+    if values.null_count() == values.len() {
+        return true;
+    }
+    let numbers = values.as_primitive_opt::<Decimal128Type>().is_some_and(|numbers| same(numbers.values()));
+    let texts = values.as_dictionary_opt::<Int32Type>().is_some_and(|texts| same(texts.keys().values()));
+    values.null_count() == 0 && (numbers || texts)
 }
 
 /// Row count, and the bounds of the instants that readers leave files out by, as Delta's log has them.
