@@ -1,18 +1,17 @@
 //! Who is who: names, and the key of an attempt.
 
 use std::fmt;
-use std::sync::Arc;
 
 /// A short text that many rows share: a project, a queue, a user. Readers intern it, so that a million rows of one project
 /// hold its name once.
-pub type Name = Arc<str>;
+pub type Name = arcstr::ArcStr;
 
 /// Who an attempt is, the same in every export that tells of it (LED-4).
 ///
 /// `cluster/job/attempt`, each part percent-encoded where it has a `/` or `%`. What the parts are made of is said at
 /// [`AttemptKey::new`]. Stability: stored in every table; pinned by the test `keys_are_written_as_before`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct AttemptKey(Arc<str>);
+pub struct AttemptKey(Name);
 
 impl AttemptKey {
     /// From its three parts.

@@ -5,6 +5,7 @@
 //! written without complaint and can't be read back, so there are none.
 
 use crate::Error;
+use arrow::array::NullBufferBuilder;
 use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, DictionaryArray, Int32Array, Int64Array, StringArray,
     TimestampMicrosecondArray,
@@ -25,6 +26,21 @@ pub(crate) struct Columns {
 /// Decimal digits of card-time: any sum of parts × milliseconds.
 pub(crate) const CARD_TIME: DataType = DataType::Decimal128(38, 0);
 
+/// Values of a column of card-time, or of several that are the same.
+pub(crate) struct CardTimes(ArrayRef);
+
+impl CardTimes {
+    pub(crate) fn new(values: impl Iterator<Item = Option<i128>>) -> Self {
+        let mut nulls = NullBufferBuilder::new(values.size_hint().0);
+        let values = values.map(|value| {
+            nulls.append(value.is_some());
+            value.unwrap_or(0)
+        });
+        let values: Vec<i128> = values.collect();
+        Self(Arc::new(Decimal128Array::new(values.into(), nulls.finish()).with_data_type(CARD_TIME)))
+    }
+}
+
 impl Columns {
     fn add(mut self, name: &str, array: ArrayRef, nullable: bool) -> Self {
         self.fields.push(Field::new(name, array.data_type().clone(), nullable));
@@ -42,8 +58,8 @@ impl Columns {
     }
 
     /// Text that repeats: an index into `values` a row. Stored as plain text; only faster to write.
-    pub(crate) fn indexed_text(self, name: &str, keys: Vec<Option<i32>>, values: StringArray, nullable: bool) -> Self {
-        let array = DictionaryArray::<Int32Type>::new(Int32Array::from(keys), Arc::new(values));
+    pub(crate) fn indexed_text(self, name: &str, keys: Int32Array, values: StringArray, nullable: bool) -> Self {
+        let array = DictionaryArray::<Int32Type>::new(keys, Arc::new(values));
         self.add(name, Arc::new(array), nullable)
     }
 
@@ -74,15 +90,8 @@ impl Columns {
     }
 
     /// Whole numbers of up to 38 digits.
-    pub(crate) fn opt_card_time(self, name: &str, values: impl Iterator<Item = Option<i128>>) -> Self {
-        let array = values.collect::<Decimal128Array>().with_data_type(CARD_TIME);
-        self.add(name, Arc::new(array), true)
-    }
-
-    /// Whole numbers of up to 38 digits.
-    pub(crate) fn card_time(self, name: &str, values: impl Iterator<Item = i128>) -> Self {
-        let array = Decimal128Array::from_iter_values(values).with_data_type(CARD_TIME);
-        self.add(name, Arc::new(array), false)
+    pub(crate) fn card_time(self, name: &str, values: &CardTimes, nullable: bool) -> Self {
+        self.add(name, values.0.clone(), nullable)
     }
 
     /// Millionths, as a decimal with six places.

@@ -7,15 +7,15 @@
 //! Start at [`catch_up`].
 
 use crate::Error;
-use crate::facts::Facts;
-use crate::store::{Build, Change, Outcome, Snapshot, Store, built};
+use crate::facts::{Facts, FreshJobs};
+use crate::store::{Change, NewFile, Outcome, Snapshot, Store};
 use crate::tables::conflicts::{CONFLICTS, Conflict};
 use crate::tables::holdings::HOLDINGS;
 use crate::tables::usage::USAGE;
 use crate::tables::{FACTS, conflicts, holdings, usage};
 use crate::touched::{NOTE, Touched};
 use cardhour_books::cluster::{Cluster, Frame, Grouping, Place};
-use cardhour_books::holdings::{Claim, Holding};
+use cardhour_books::holdings::{Claim, Holding, ShareCut};
 use cardhour_books::usage::Usage;
 use cardhour_domain::{Interval, Name, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,13 +25,15 @@ use std::sync::Arc;
 pub(crate) const TRIES: u32 = 60;
 
 /// Brings the derived tables up to the newest facts; does nothing when they are.
-pub(crate) async fn catch_up(store: &Store) -> Result<(), Error> {
+///
+/// `fresh`: what of the facts need not be read.
+pub(crate) async fn catch_up(store: &Store, fresh: &FreshJobs) -> Result<(), Error> {
     for attempt in 0..TRIES {
         let facts = Facts::load(store).await?;
         let books = store.open_or_create(&USAGE).await?;
         let touched = touched(&facts, &books).await?;
         let Some(touched) = touched else { return Ok(()) };
-        if rebuild(store, &facts, books, touched).await? {
+        if rebuild(store, &facts, fresh, books, touched).await? {
             return Ok(());
         }
         pause(attempt).await;
@@ -88,7 +90,13 @@ async fn touched(facts: &Facts, books: &Snapshot) -> Result<Option<Touched>, Err
 }
 
 /// Works out the touched days and commits them. False when others were faster: look again.
-async fn rebuild(store: &Store, facts: &Facts, books: Snapshot, mut touched: Touched) -> Result<bool, Error> {
+async fn rebuild(
+    store: &Store,
+    facts: &Facts,
+    fresh: &FreshJobs,
+    books: Snapshot,
+    mut touched: Touched,
+) -> Result<bool, Error> {
     let marks = facts.marks();
     if touched == Touched::default() {
         // Rows of facts that only lie in other files: what was made of them stands, and has to know their new version.
@@ -108,7 +116,7 @@ async fn rebuild(store: &Store, facts: &Facts, books: Snapshot, mut touched: Tou
     let whole = everything || with_capacity;
     let (from, to) =
         if whole { (Timestamp::from_unix_ms(i64::MIN), Timestamp::from_unix_ms(i64::MAX)) } else { hull(&touched) };
-    let claims = facts.claims(from, to).await?;
+    let claims = facts.claims(from, to, fresh).await?;
     let framed = framed(clusters, &claims);
     let old_files: BTreeSet<i32> = books.files.iter().filter_map(|file| file.day).collect();
     let frames = frame_marks(&framed);
@@ -125,7 +133,7 @@ async fn rebuild(store: &Store, facts: &Facts, books: Snapshot, mut touched: Tou
 
     let spans = spans(&touched.usage);
     let (starts, everything_held) = (touched.starts.clone(), everything);
-    let worked = tokio::task::spawn_blocking(move || work_out(&framed, &claims, &spans)).await.expect("does not panic");
+    let worked = tokio::task::spawn_blocking(move || work_out(&framed, claims, &spans)).await.expect("does not panic");
 
     let worked = Arc::new(worked);
     let old = store.open_or_create(&HOLDINGS).await?;
@@ -154,8 +162,8 @@ struct Worked {
     usage: Usage,
 }
 
-fn work_out(framed: &BTreeMap<Name, (Cluster, Frame)>, claims: &[Claim], spans: &[Interval]) -> Worked {
-    let (holdings, cuts) = cardhour_books::holdings::holdings(claims);
+fn work_out(framed: &BTreeMap<Name, (Cluster, Frame)>, claims: Vec<Claim>, spans: &[Interval]) -> Worked {
+    let (holdings, cuts) = all_holdings(claims);
     let places = cardhour_books::usage::places(framed, &holdings);
     let mut usage = cardhour_books::usage::usage(framed, &holdings, spans);
     let mut conflicts: Vec<Conflict> = cuts.iter().flat_map(Conflict::share_cut).collect();
@@ -167,17 +175,37 @@ fn work_out(framed: &BTreeMap<Name, (Cluster, Frame)>, claims: &[Claim], spans: 
     Worked { holdings, places, conflicts, usage }
 }
 
+/// Holdings of all claims, on all cores: only those of one named card hang together.
+fn all_holdings(claims: Vec<Claim>) -> (Vec<Holding>, Vec<ShareCut>) {
+    const AT_ONCE: usize = 4096;
+    if claims.iter().any(|claim| claim.card_uuid.is_some()) {
+        return cardhour_books::holdings::holdings(claims);
+    }
+    let n = claims.len();
+    let mut claims = claims.into_iter().peekable();
+    let mut chunks: Vec<Vec<Claim>> = Vec::with_capacity(n.div_ceil(AT_ONCE));
+    while claims.peek().is_some() {
+        chunks.push(claims.by_ref().take(AT_ONCE).collect());
+    }
+    let (mut holdings, mut cuts) = (Vec::with_capacity(n), Vec::new());
+    for (of_chunk, cut) in crate::files::parallel(chunks, cardhour_books::holdings::holdings) {
+        holdings.extend(of_chunk);
+        cuts.extend(cut);
+    }
+    (holdings, cuts)
+}
+
 impl Worked {
-    fn conflicts_by_day(&self, days: &BTreeSet<i32>) -> Vec<(i32, Build)> {
+    fn conflicts_by_day(&self, days: &BTreeSet<i32>) -> Vec<NewFile> {
         let mut by_day: BTreeMap<i32, Vec<&Conflict>> = BTreeMap::new();
         for conflict in self.conflicts.iter().filter(|conflict| days.contains(&conflict.day())) {
             by_day.entry(conflict.day()).or_default().push(conflict);
         }
-        by_day.into_iter().map(|(day, rows)| (day, built(conflicts::batch(&rows)))).collect()
+        by_day.into_iter().map(|(day, rows)| NewFile::of(Some(day), conflicts::batch(&rows))).collect()
     }
 }
 
-fn holdings_by_day(worked: &Arc<Worked>, starts: &BTreeSet<i32>, all: bool) -> Vec<(i32, Build)> {
+fn holdings_by_day(worked: &Arc<Worked>, starts: &BTreeSet<i32>, all: bool) -> Vec<NewFile> {
     let mut by_day: BTreeMap<i32, Vec<usize>> = BTreeMap::new();
     for (index, holding) in worked.holdings.iter().enumerate() {
         let day = holding.during.start().utc_day();
@@ -187,38 +215,31 @@ fn holdings_by_day(worked: &Arc<Worked>, starts: &BTreeSet<i32>, all: bool) -> V
     }
     let of_day = |(day, rows): (i32, Vec<usize>)| {
         let worked = worked.clone();
-        let build = move || {
+        NewFile::new(Some(day), move || {
             let rows: Vec<_> = rows.iter().map(|&index| (&worked.holdings[index], &worked.places[index])).collect();
             holdings::batch(&rows)
-        };
-        (day, Box::new(build) as Build)
+        })
     };
     by_day.into_iter().map(of_day).collect()
 }
 
-fn usage_by_day(worked: &Arc<Worked>) -> Vec<(i32, Build)> {
+fn usage_by_day(worked: &Arc<Worked>) -> Vec<NewFile> {
     let days = worked.usage.days.iter().filter(|(_, day)| !day.holdings.is_empty() || !day.states.is_empty());
     let of_day = |(&day, _)| {
         let worked = worked.clone();
-        let build = move || {
+        NewFile::new(Some(day), move || {
             let held = worked.usage.held(day, &worked.holdings);
             usage::batch(&held, &worked.usage.days[&day].states, &worked.holdings, &worked.places)
-        };
-        (day, Box::new(build) as Build)
+        })
     };
     days.map(of_day).collect()
 }
 
 /// A change that replaces whole days.
-fn replace(
-    old: &Snapshot,
-    replaced: impl Fn(i32) -> bool,
-    new: Vec<(i32, Build)>,
-    marks: BTreeMap<String, i64>,
-) -> Change {
+fn replace(old: &Snapshot, replaced: impl Fn(i32) -> bool, add: Vec<NewFile>, marks: BTreeMap<String, i64>) -> Change {
     Change {
         remove: old.files.iter().filter(|file| file.day.is_some_and(&replaced)).cloned().collect(),
-        add: new.into_iter().map(|(day, build)| (Some(day), build)).collect(),
+        add,
         marks,
         ..Change::default()
     }

@@ -6,8 +6,16 @@ use crate::store::{Snapshot, Store};
 use crate::tables::{self, FACTS, coverage, jobs, nodes, outages, reservations};
 use cardhour_books::cluster::Cluster;
 use cardhour_books::holdings::Claim;
+use cardhour_books::versions::Versioned;
 use cardhour_domain::{Name, Timestamp};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// Rows of `jobs` that this process has just written, by the path of their file: they need not be read back.
+#[derive(Default)]
+pub(crate) struct FreshJobs {
+    pub(crate) by_path: HashMap<String, Arc<Vec<Versioned>>>,
+}
 
 /// One version of every fact table.
 pub(crate) struct Facts {
@@ -71,10 +79,14 @@ impl Facts {
         Ok(clusters)
     }
 
-    /// The claims of attempts that held something in [from, to), at least; by key.
-    pub(crate) async fn claims(&self, from: Timestamp, to: Timestamp) -> Result<Vec<Claim>, Error> {
+    /// The claims of attempts that held something in [from, to), at least; by start and key.
+    pub(crate) async fn claims(&self, from: Timestamp, to: Timestamp, fresh: &FreshJobs) -> Result<Vec<Claim>, Error> {
         let jobs = self.of(&jobs::JOBS);
-        let files = jobs.files.iter().filter(|f| f.may_overlap("started_at", "as_of", from, to)).cloned().collect();
+        let files = jobs.files.iter().filter(|f| f.may_overlap("started_at", "as_of", from, to));
+        let (known, stored): (Vec<_>, Vec<_>) = files.partition(|file| fresh.by_path.contains_key(&file.path));
+        let known = known.iter().flat_map(|file| fresh.by_path[&file.path].iter());
+        let mut claims: Vec<Claim> = known.filter_map(|(attempt, _)| Claim::of(attempt)).collect();
+        let files = stored.into_iter().cloned().collect();
         let parts = jobs
             .read_with(files, Some(jobs::CLAIM_COLUMNS), &[], |batches| {
                 let mut names = Interned::default();
@@ -85,8 +97,8 @@ impl Facts {
                 Ok(claims)
             })
             .await?;
-        let mut claims: Vec<Claim> = parts.into_iter().flat_map(|(_, claims)| claims).collect();
-        claims.sort_by(|a, b| a.key.cmp(&b.key));
+        claims.extend(parts.into_iter().flat_map(|(_, claims)| claims));
+        claims.sort_by(|a, b| (a.during.start(), &a.key).cmp(&(b.during.start(), &b.key)));
         Ok(claims)
     }
 }

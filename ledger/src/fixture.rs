@@ -196,7 +196,7 @@ impl Pool {
     /// Commits rows beside what is there, as a writer that looks at nothing would.
     pub(crate) async fn add(&self, table: &Table, day: Option<i32>, batch: RecordBatch) {
         let snapshot = self.ledger.store.open_or_create(table).await.unwrap();
-        let change = Change { add: vec![(day, crate::store::built(batch))], ..Change::default() };
+        let change = Change { add: vec![crate::store::NewFile::of(day, batch)], ..Change::default() };
         assert!(matches!(self.ledger.store.commit(&snapshot, change).await.unwrap(), Outcome::Landed));
     }
 }

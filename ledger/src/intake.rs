@@ -6,8 +6,9 @@
 use crate::Error;
 use crate::columns::Interned;
 use crate::derive::{TRIES, pause};
+use crate::facts::FreshJobs;
 use crate::ledger::Booked;
-use crate::store::{Build, Change, FileView, Outcome, Snapshot, Store, built};
+use crate::store::{Change, FileView, NewFile, Outcome, Snapshot, Store};
 use crate::tables::jobs::{HISTORY, JOBS, VERSION_COLUMNS};
 use crate::tables::{self, Table, jobs};
 use crate::touched::{NOTE, Touched};
@@ -43,7 +44,7 @@ pub(crate) async fn quarantine(store: &Store, file: &str, rejected: Vec<Rejected
         if new.is_empty() {
             return Ok(came);
         }
-        let add = vec![(None, built(tables::quarantine::batch(file, &new)))];
+        let add = vec![NewFile::of(None, tables::quarantine::batch(file, &new))];
         if let Outcome::Landed = store.commit(&snapshot, Change { add, ..Change::default() }).await? {
             return Ok(came);
         }
@@ -53,7 +54,9 @@ pub(crate) async fn quarantine(store: &Store, file: &str, rejected: Vec<Rejected
 }
 
 /// Books attempts: the version that stands into `jobs`, the others into `jobs_history`.
-pub(crate) async fn jobs(store: &Store, attempts: Vec<Attempt>) -> Result<Booked, Error> {
+///
+/// Also gives what it wrote, for whoever derives books from it next.
+pub(crate) async fn jobs(store: &Store, attempts: Vec<Arc<Attempt>>) -> Result<(Booked, FreshJobs), Error> {
     let incoming = versioned(attempts).await;
     for attempt in 0..TRIES {
         let snapshot = store.open_or_create(&JOBS).await?;
@@ -77,17 +80,18 @@ pub(crate) async fn jobs(store: &Store, attempts: Vec<Attempt>) -> Result<Booked
         history.extend(given_way.iter().cloned());
         add_history(store, history).await?;
         if resolution.stand.is_empty() && hit.is_empty() {
-            return Ok(booked);
+            return Ok((booked, FreshJobs::default()));
         }
         let touched = touched(&given_way, &resolution.stand);
+        let (add, fresh) = by_day(kept.into_iter().chain(resolution.stand));
         let change = Change {
-            add: by_day(kept.into_iter().chain(resolution.stand)),
+            add,
             remove: hit,
             notes: BTreeMap::from([(NOTE.to_owned(), touched.to_note())]),
             ..Change::default()
         };
         if let Outcome::Landed = store.commit(&snapshot, change).await? {
-            return Ok(booked);
+            return Ok((booked, fresh));
         }
         pause(attempt).await;
     }
@@ -128,28 +132,33 @@ async fn split(
 }
 
 /// The version that each attempt is, worked out on all cores.
-async fn versioned(attempts: Vec<Attempt>) -> Vec<Versioned> {
+async fn versioned(attempts: Vec<Arc<Attempt>>) -> Vec<Versioned> {
     const AT_ONCE: usize = 4096;
-    let chunks = move || {
-        let mut attempts = attempts.into_iter().map(Arc::new).peekable();
-        let mut chunks: Vec<Vec<Arc<Attempt>>> = Vec::new();
-        while attempts.peek().is_some() {
-            chunks.push(attempts.by_ref().take(AT_ONCE).collect());
-        }
-        let of = |attempt: Arc<Attempt>| (attempt.clone(), Version::of(&attempt));
-        let parts = crate::files::parallel(chunks, |chunk| chunk.into_iter().map(of).collect::<Vec<_>>());
-        parts.into_iter().flatten().collect()
+    let work = move || {
+        let of = |attempt: &Arc<Attempt>| (attempt.clone(), Version::of(attempt));
+        let parts = crate::files::parallel(attempts.chunks(AT_ONCE).collect(), |chunk| chunk.iter().map(of).collect());
+        parts.into_iter().flat_map(|part: Vec<Versioned>| part).collect()
     };
-    tokio::task::spawn_blocking(chunks).await.expect("digests don't panic")
+    tokio::task::spawn_blocking(work).await.expect("digests don't panic")
 }
 
-/// One file a day.
-fn by_day(rows: impl Iterator<Item = Versioned>) -> Vec<(Option<i32>, Build)> {
+/// One file a day, and what is in each.
+fn by_day(rows: impl Iterator<Item = Versioned>) -> (Vec<NewFile>, FreshJobs) {
     let mut by_day: BTreeMap<i32, Vec<Versioned>> = BTreeMap::new();
     for row in rows {
         by_day.entry(jobs::day(&row.0)).or_default().push(row);
     }
-    by_day.into_iter().map(|(day, rows)| (Some(day), Box::new(move || jobs::batch(&rows)) as Build)).collect()
+    let mut fresh = FreshJobs::default();
+    let files = by_day.into_iter().map(|(day, rows)| {
+        let rows = Arc::new(rows);
+        let file = NewFile::new(Some(day), {
+            let rows = rows.clone();
+            move || jobs::batch(&rows)
+        });
+        fresh.by_path.insert(file.path.clone(), rows);
+        file
+    });
+    (files.collect(), fresh)
 }
 
 /// Appends versions that lost, each once.
@@ -170,7 +179,7 @@ async fn add_history(store: &Store, rows: Vec<Versioned>) -> Result<(), Error> {
             let id = (row.0.key.as_str().to_owned(), row.1.content);
             !known.contains(&id) && seen.insert(id)
         };
-        let add = by_day(rows.iter().filter(is_new).cloned());
+        let (add, _) = by_day(rows.iter().filter(is_new).cloned());
         if add.is_empty() {
             return Ok(());
         }
@@ -230,7 +239,7 @@ pub(crate) async fn coverage(store: &Store, coverage: Vec<Coverage>) -> Result<(
             touched.usage.extend(uncovered_days(new.covers, before));
         }
         let change = Change {
-            add: vec![(None, built(tables::coverage::batch(&new)))],
+            add: vec![NewFile::of(None, tables::coverage::batch(&new))],
             notes: BTreeMap::from([(NOTE.to_owned(), touched.to_note())]),
             ..Change::default()
         };
@@ -327,7 +336,7 @@ async fn upsert<T: Clone + PartialEq, K: Ord>(
         }
         let standing: Vec<T> = standing.into_values().collect();
         let change = Change {
-            add: vec![(None, built(batch(&standing)))],
+            add: vec![NewFile::of(None, batch(&standing))],
             remove: snapshot.files.clone(),
             notes: BTreeMap::from([(NOTE.to_owned(), touched.to_note())]),
             ..Change::default()

@@ -1,7 +1,7 @@
 //! A ledger, opened.
 
 use crate::derive;
-use crate::facts::Facts;
+use crate::facts::{Facts, FreshJobs};
 use crate::meta::{Meta, Place};
 use crate::store::{Snapshot, Store};
 use crate::tables::{self, usage::USAGE};
@@ -10,6 +10,7 @@ use cardhour_books::attempt::{Attempt, Rejected};
 use cardhour_books::site::{Coverage, Node, Outage, Reservation};
 use cardhour_domain::Zone;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// The books at one place.
 ///
@@ -83,14 +84,14 @@ impl Ledger {
     pub async fn import_jobs(
         &self,
         file: &str,
-        attempts: Vec<Attempt>,
+        attempts: impl IntoIterator<Item = impl Into<Arc<Attempt>>>,
         rejected: Vec<Rejected>,
         coverage: Vec<Coverage>,
     ) -> Result<Booked, Error> {
         let quarantined = intake::quarantine(&self.store, file, rejected).await?;
-        let booked = intake::jobs(&self.store, attempts).await?;
+        let (booked, fresh) = intake::jobs(&self.store, attempts.into_iter().map(Into::into).collect()).await?;
         intake::coverage(&self.store, coverage).await?;
-        derive::catch_up(&self.store).await?;
+        derive::catch_up(&self.store, &fresh).await?;
         Ok(Booked { quarantined, ..booked })
     }
 
@@ -98,7 +99,7 @@ impl Ledger {
     pub async fn import_nodes(&self, file: &str, nodes: Vec<Node>, rejected: Vec<Rejected>) -> Result<Booked, Error> {
         let quarantined = intake::quarantine(&self.store, file, rejected).await?;
         let booked = intake::nodes(&self.store, nodes).await?;
-        derive::catch_up(&self.store).await?;
+        derive::catch_up(&self.store, &FreshJobs::default()).await?;
         Ok(Booked { quarantined, ..booked })
     }
 
@@ -111,7 +112,7 @@ impl Ledger {
     ) -> Result<Booked, Error> {
         let quarantined = intake::quarantine(&self.store, file, rejected).await?;
         let booked = intake::reservations(&self.store, reservations).await?;
-        derive::catch_up(&self.store).await?;
+        derive::catch_up(&self.store, &FreshJobs::default()).await?;
         Ok(Booked { quarantined, ..booked })
     }
 
@@ -124,13 +125,13 @@ impl Ledger {
     ) -> Result<Booked, Error> {
         let quarantined = intake::quarantine(&self.store, file, rejected).await?;
         let booked = intake::outages(&self.store, outages).await?;
-        derive::catch_up(&self.store).await?;
+        derive::catch_up(&self.store, &FreshJobs::default()).await?;
         Ok(Booked { quarantined, ..booked })
     }
 
     /// Finishes what an import that was killed left undone. Every read does this first.
     pub async fn catch_up(&self) -> Result<(), Error> {
-        derive::catch_up(&self.store).await
+        derive::catch_up(&self.store, &FreshJobs::default()).await
     }
 
     /// Facts and usage of one moment: the books were made from exactly these facts.
@@ -141,7 +142,7 @@ impl Ledger {
             if derive::is_current(&facts, &usage).await? {
                 return Ok((facts, usage));
             }
-            derive::catch_up(&self.store).await?;
+            derive::catch_up(&self.store, &FreshJobs::default()).await?;
             derive::pause(attempt).await;
         }
         Err(Error::LostRace { table: USAGE.name, tries: derive::TRIES })

@@ -7,7 +7,7 @@
 //! Start at [`Ledger::maintain`]. Does not: touch derived tables' rows (each day of theirs is one file already).
 
 use crate::derive::{TRIES, pause};
-use crate::store::{Change, FileView, Outcome, Snapshot, built};
+use crate::store::{Change, FileView, NewFile, Outcome, Snapshot};
 use crate::tables::{ALL, Table, conflicts::CONFLICTS, holdings::HOLDINGS, usage::USAGE};
 use crate::{Error, Ledger};
 use arrow::array::UInt32Array;
@@ -192,7 +192,7 @@ async fn merged(snapshot: &Snapshot, files: Vec<FileView>) -> Result<(Change, u6
     let add = add.await.expect("sorting does not panic");
     let add = add.map_err(|error| Error::table("merge files of", table)(error.into()))?;
     let rows = add.iter().map(|(_, batch)| batch.num_rows() as u64).sum();
-    let add = add.into_iter().map(|(day, batch)| (day, built(batch))).collect();
+    let add = add.into_iter().map(|(day, batch)| NewFile::of(day, batch)).collect();
     Ok((Change { add, remove: files, rewrite_only: true, ..Change::default() }, rows))
 }
 

@@ -5,8 +5,10 @@
 //! snapshot both commit and double the rows. So no retry of its own is ever used, nor its `optimize`, and what must not
 //! happen twice is decided on the snapshot that the commit is checked against.
 
+mod table_files;
+
 use crate::Error;
-use crate::files::{self, Content, Wanted};
+use crate::files::{self, Wanted};
 use crate::tables::{Table, stored_type};
 use arrow::record_batch::RecordBatch;
 use cardhour_domain::Timestamp;
@@ -14,12 +16,11 @@ use chrono::Utc;
 use deltalake::kernel::transaction::{CommitBuilder, CommitProperties, TransactionError};
 use deltalake::kernel::{Action, Add, DataType, PrimitiveType, Remove, StructField, StructType, Transaction};
 use deltalake::protocol::{DeltaOperation, SaveMode};
-use deltalake::{DeltaTable, DeltaTableBuilder, DeltaTableError, Path};
-use futures::{StreamExt, TryStreamExt};
-use object_store::{ObjectStore, ObjectStoreExt};
+use deltalake::{DeltaTable, DeltaTableBuilder, DeltaTableError};
+use futures::TryStreamExt;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use table_files::TableFiles;
 use url::Url;
 
 /// Key of the table property that holds our schema version.
@@ -50,19 +51,20 @@ pub(crate) struct FileView {
     partition: HashMap<String, Option<String>>,
 }
 
-/// Makes the rows of one file when they are about to be encoded, so that of many files no more rows are in memory than there are cores.
-pub(crate) type Build = Box<dyn FnOnce() -> RecordBatch + Send>;
-
-/// Rows that are there already.
-pub(crate) fn built(batch: RecordBatch) -> Build {
-    Box::new(|| batch)
+/// A file that a commit is to add.
+///
+/// Its rows are made when they are about to be encoded, so that of many files no more rows are in memory than there are cores.
+pub(crate) struct NewFile {
+    pub(crate) path: String,
+    day: Option<i32>,
+    rows: Box<dyn FnOnce() -> RecordBatch + Send>,
 }
 
 /// What a commit changes.
 #[derive(Default)]
 pub(crate) struct Change {
-    /// Rows to add, one file each; with their day in a table by day.
-    pub(crate) add: Vec<(Option<i32>, Build)>,
+    /// Files to add.
+    pub(crate) add: Vec<NewFile>,
     /// Files to take out, by path.
     pub(crate) remove: Vec<FileView>,
     /// Numbers to remember in the table's state, by name.
@@ -79,6 +81,20 @@ pub(crate) enum Outcome {
     Landed,
     /// Somebody committed since the snapshot: load and plan again.
     Lost,
+}
+
+impl NewFile {
+    /// Of the rows that `rows` makes, of one day in a table by day.
+    pub(crate) fn new(day: Option<i32>, rows: impl FnOnce() -> RecordBatch + Send + 'static) -> Self {
+        let name = format!("part-{}.snappy.parquet", uuid::Uuid::new_v4());
+        let path = day.map_or_else(|| name.clone(), |day| format!("day={}/{name}", day_text(day)));
+        Self { path, day, rows: Box::new(rows) }
+    }
+
+    /// Of rows that are there already.
+    pub(crate) fn of(day: Option<i32>, rows: RecordBatch) -> Self {
+        Self::new(day, || rows)
+    }
 }
 
 impl Store {
@@ -195,40 +211,27 @@ impl Store {
         }
     }
 
-    async fn write_files(&self, snapshot: &Snapshot, files: Vec<(Option<i32>, Build)>) -> Result<Vec<Add>, Error> {
+    async fn write_files(&self, snapshot: &Snapshot, files: Vec<NewFile>) -> Result<Vec<Add>, Error> {
         let table = snapshot.table;
-        let encoded = tokio::task::spawn_blocking(move || {
-            files::parallel(files, |(day, build)| files::encode(&table, &build()).map(|file| (day, file)))
-        })
-        .await
-        .expect("encoding does not panic");
-        let store = snapshot.delta.object_store();
-        let puts = encoded.into_iter().map(|encoded| {
-            let store = store.clone();
-            async move {
-                let (day, file) = encoded?;
-                let name = format!("part-{}.zstd.parquet", uuid::Uuid::new_v4());
-                let day = day.map(day_text);
-                let path = match &day {
-                    Some(day) => format!("day={day}/{name}"),
-                    None => name,
-                };
+        let store = TableFiles::new(table.name, &snapshot.delta);
+        tokio::task::spawn_blocking(move || {
+            let write = |NewFile { path, day, rows }: NewFile| {
+                let file = files::encode(&table, &rows())?;
                 let size = file.bytes.len() as i64;
-                store
-                    .put(&Path::from(path.as_str()), file.bytes.into())
-                    .await
-                    .map_err(|e| Error::table("write a file of", table.name)(e.into()))?;
+                store.put(&path, file.bytes)?;
                 Ok(Add {
                     path,
-                    partition_values: day.map(|day| ("day".to_owned(), Some(day))).into_iter().collect(),
+                    partition_values: day.map(|day| ("day".to_owned(), Some(day_text(day)))).into_iter().collect(),
                     size,
                     modification_time: Utc::now().timestamp_millis(),
                     stats: Some(file.stats),
                     ..Add::default()
                 })
-            }
-        });
-        futures::stream::iter(puts.collect::<Vec<_>>()).buffered(16).try_collect().await
+            };
+            files::parallel(files, write).into_iter().collect()
+        })
+        .await
+        .expect("encoding does not panic")
     }
 }
 
@@ -290,46 +293,27 @@ impl Snapshot {
     /// Reads files and does `fold` to each one's rows, on all cores.
     pub(crate) async fn read_with<T: Send + 'static>(
         &self,
-        wanted: Vec<FileView>,
+        files: Vec<FileView>,
         columns: Option<&[&str]>,
         indexed: &[&str],
         fold: impl Fn(Vec<RecordBatch>) -> Result<T, Error> + Send + Sync + 'static,
     ) -> Result<Vec<(FileView, T)>, Error> {
         let table = self.table.name;
-        let store = self.delta.object_store();
-        let opened: Vec<(FileView, Content)> = futures::stream::iter(wanted.into_iter().map(|file| {
-            let store = store.clone();
-            async move {
-                let content = open(store, &file.path).await;
-                content.map(|content| (file, content)).map_err(|e| Error::table("read a file of", table)(e.into()))
-            }
-        }))
-        .buffered(16)
-        .try_collect()
-        .await?;
+        let store = TableFiles::new(table, &self.delta);
         let columns: Option<Vec<String>> = columns.map(|names| names.iter().map(|n| (*n).to_owned()).collect());
         let indexed: Vec<String> = indexed.iter().map(|n| (*n).to_owned()).collect();
         tokio::task::spawn_blocking(move || {
             let columns: Option<Vec<&str>> = columns.as_ref().map(|names| names.iter().map(String::as_str).collect());
             let indexed: Vec<&str> = indexed.iter().map(String::as_str).collect();
             let wanted = Wanted { columns: columns.as_deref(), indexed: &indexed };
-            files::parallel(opened, |(file, content)| Ok((file, fold(content.decode(table, wanted)?)?)))
-                .into_iter()
-                .collect()
+            let read = |file: FileView| {
+                let rows = store.get(&file.path)?.decode(table, wanted)?;
+                fold(rows).map(|done| (file, done))
+            };
+            files::parallel(files, read).into_iter().collect()
         })
         .await
         .expect("reading does not panic")
-    }
-}
-
-async fn open(store: Arc<dyn ObjectStore>, path: &str) -> deltalake::DeltaResult<Content> {
-    let got = store.get(&Path::from(path)).await.map_err(DeltaTableError::from)?;
-    // The payload of a local store is the file itself: no copy through memory.
-    match got.payload {
-        object_store::GetResultPayload::File(file, _) => Ok(Content::Local(file)),
-        object_store::GetResultPayload::Stream(_) => {
-            Ok(Content::Memory(got.bytes().await.map_err(DeltaTableError::from)?))
-        }
     }
 }
 

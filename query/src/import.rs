@@ -2,7 +2,6 @@
 //!
 //! Reading and mapping is `cardhour_books`' own; this file opens files, shows how far it is, and hands the outcome to the ledger.
 
-mod ahead;
 pub mod parquet;
 pub mod source;
 
@@ -154,20 +153,18 @@ pub fn read_jobs(
     let mut progress = Progress::new(&format!("reading {}", source.name), input.len() as u64, Unit::Bytes);
     let reading = read(content.format(), input, &mapping.map.reader_options())
         .map_err(|error| Error::Input { file: source.name.clone(), source: Box::new(error) })?;
-    let mapped = ahead::ahead(reading.records.take(most), |records| {
-        let mut count = 0u64;
-        let records = records.inspect(|record| {
-            count += 1;
-            if count.is_multiple_of(4096)
-                && let Ok(record) = record
-                && let RecordText::Span(span) = &record.text
-            {
-                progress.at(span.end as u64);
-            }
-        });
-        attempts(input, &reading.columns, records, &mapping, options)
+    let mut count = 0u64;
+    let records = reading.records.take(most).inspect(|record| {
+        count += 1;
+        if count.is_multiple_of(4096)
+            && let Ok(record) = record
+            && let RecordText::Span(span) = &record.text
+        {
+            progress.at(span.end as u64);
+        }
     });
-    let mut imported = mapped.map_err(|error| Error::Map { file: source.name.clone(), source: Box::new(error) })?;
+    let mut imported = attempts(input, &reading.columns, records, &mapping, options)
+        .map_err(|error| Error::Map { file: source.name.clone(), source: Box::new(error) })?;
     imported.steps += reading.steps;
     Ok(imported)
 }

@@ -39,7 +39,7 @@ pub struct Claim {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holding {
     /// Made from what it records: attempt, card and start. Stable over imports.
-    pub id: String,
+    pub id: ContentHash,
     /// What it is the holding of.
     pub claim: Claim,
     /// From when to when: the claim's, or the part of it over which the share is this one.
@@ -86,7 +86,7 @@ impl Claim {
         })
     }
 
-    fn holding(&self, during: Interval, share: CardShare) -> Holding {
+    fn holding(self, during: Interval, share: CardShare) -> Holding {
         let mut text = String::with_capacity(self.key.as_str().len() + 64);
         text.push_str(self.key.as_str());
         text.push('\n');
@@ -96,23 +96,26 @@ impl Claim {
             // One claim on a card may have several holdings, whole cards without a name have one, whenever it starts.
             text.push_str(&during.start().unix_ms().to_string());
         }
-        Holding { id: ContentHash::of(text.as_bytes()).to_hex(), claim: self.clone(), during, share }
+        Holding { id: ContentHash::of(text.as_bytes()), claim: self, during, share }
     }
 }
 
 /// Works out the holdings of all claims. Shape: by the order of the claims, named cards last, by card and time.
-pub fn holdings(claims: &[Claim]) -> (Vec<Holding>, Vec<ShareCut>) {
+pub fn holdings(claims: Vec<Claim>) -> (Vec<Holding>, Vec<ShareCut>) {
     let mut out = Vec::with_capacity(claims.len());
     let mut cuts = Vec::new();
-    let mut by_card: BTreeMap<(&Name, &Name), Vec<&Claim>> = BTreeMap::new();
+    let mut by_card: BTreeMap<(Name, Name), Vec<Claim>> = BTreeMap::new();
     for claim in claims {
         match &claim.card_uuid {
-            None => out.push(claim.holding(claim.during, claim.share)),
-            Some(card) => by_card.entry((&claim.cluster, card)).or_default().push(claim),
+            None => {
+                let (during, share) = (claim.during, claim.share);
+                out.push(claim.holding(during, share));
+            }
+            Some(card) => by_card.entry((claim.cluster.clone(), card.clone())).or_default().push(claim),
         }
     }
-    for claims in by_card.into_values() {
-        share_card(claims, &mut out, &mut cuts);
+    for claims in by_card.values() {
+        share_card(claims.iter().collect(), &mut out, &mut cuts);
     }
     (out, cuts)
 }
@@ -133,7 +136,7 @@ fn share_card(mut claims: Vec<&Claim>, out: &mut Vec<Holding>, cuts: &mut Vec<Sh
     let mut open: Vec<Option<(Timestamp, CardShare)>> = vec![None; claims.len()];
     let mut close = |claim: &Claim, since: Timestamp, share: CardShare, until: Timestamp| {
         let during = Interval::new(since, until).expect("edges ascend");
-        out.push(claim.holding(during, share));
+        out.push(claim.clone().holding(during, share));
         if claim.declared && share < claim.share {
             cuts.push(ShareCut {
                 key: claim.key.clone(),

@@ -4,6 +4,7 @@
 //! [`map`] is the file that says which column is what; [`jobs`] puts them together for jobs, [`site`] for nodes, reservations and
 //! outages.
 
+mod ahead;
 pub mod duration;
 pub mod fields;
 pub mod job_id;

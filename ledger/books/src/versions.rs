@@ -112,8 +112,8 @@ fn unstarted_forms(key: &AttemptKey) -> impl Iterator<Item = AttemptKey> {
 /// set of rows gives the same outcome in any order and any cut.
 pub fn resolve<'a>(standing: impl Iterator<Item = (&'a str, Version)>, incoming: Vec<Versioned>) -> Resolution {
     let mut out = Resolution::default();
-    let mut best: HashMap<AttemptKey, Versioned> = HashMap::with_capacity(incoming.len());
-    let mut order: Vec<AttemptKey> = Vec::with_capacity(incoming.len());
+    let mut best: Vec<Versioned> = Vec::with_capacity(incoming.len());
+    let mut place: HashMap<AttemptKey, usize> = HashMap::with_capacity(incoming.len());
     let mut started: HashSet<AttemptKey> = HashSet::new();
     let mut unstarted: HashSet<AttemptKey> = HashSet::new();
     for (attempt, version) in incoming {
@@ -121,11 +121,9 @@ pub fn resolve<'a>(standing: impl Iterator<Item = (&'a str, Version)>, incoming:
             Some(_) => started.extend(unstarted_forms(&attempt.key)),
             None => _ = unstarted.insert(attempt.key.clone()),
         }
-        match best.get_mut(&attempt.key) {
-            None => {
-                order.push(attempt.key.clone());
-                best.insert(attempt.key.clone(), (attempt, version));
-            }
+        let at = *place.entry(attempt.key.clone()).or_insert(best.len());
+        match best.get_mut(at) {
+            None => best.push((attempt, version)),
             Some((_, known)) if known.content == version.content && known.is_final == version.is_final => {
                 known.as_of = known.as_of.max(version.as_of);
                 out.unchanged += 1;
@@ -135,7 +133,7 @@ pub fn resolve<'a>(standing: impl Iterator<Item = (&'a str, Version)>, incoming:
         }
     }
     // A repeated open row may have been vouched for longer by its twin.
-    for (attempt, version) in best.values_mut().filter(|(attempt, version)| attempt.as_of != version.as_of) {
+    for (attempt, version) in best.iter_mut().filter(|(attempt, version)| attempt.as_of != version.as_of) {
         Arc::make_mut(attempt).as_of = version.as_of;
     }
 
@@ -149,21 +147,22 @@ pub fn resolve<'a>(standing: impl Iterator<Item = (&'a str, Version)>, incoming:
         if !unstarted.is_empty() {
             started.extend(unstarted_forms(&key).filter(|form| unstarted.contains(form)));
         }
-        if best.contains_key(&key) {
+        if place.contains_key(&key) {
             known.insert(key, version);
         }
     }
-    for key in order {
-        let (attempt, version) = best.remove(&key).expect("each key is in the order once");
-        if attempt.started_at.is_none() && started.contains(&key) {
+    out.stand.reserve_exact(best.len());
+    for (attempt, version) in best {
+        let key = &attempt.key;
+        if attempt.started_at.is_none() && started.contains(key) {
             out.lost.push((attempt, version));
             continue;
         }
-        match known.get(&key) {
+        match known.get(key) {
             None => out.stand.push((attempt, version)),
             Some(old) if *old == version => out.unchanged += 1,
             Some(old) if *old < version => {
-                out.displaced.push(key);
+                out.displaced.push(key.clone());
                 out.stand.push((attempt, version));
             }
             // An older look at the same open row adds nothing, not even history.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::Ledger;
-use crate::columns::{CARD_TIME, Columns};
+use crate::columns::{CARD_TIME, CardTimes, Columns};
 use crate::fixture::{Pool, job, jobs};
 use crate::tables::{ALL, jobs::JOBS, usage::USAGE};
 use arrow::array::{Array, AsArray};
@@ -22,7 +22,7 @@ async fn t15_the_same_import_after_a_lost_reply_changes_nothing() {
     pool.import(vec![new.clone()]).await;
     // The reply was lost, so the writer, who looked before, commits again what it had planned.
     let batch = pool.rows(&JOBS).await.into_iter().find(|(_, batch)| batch.num_rows() == ROWS_OF_A_JOB).unwrap();
-    let again = Change { add: vec![(batch.0.day, built(batch.1))], ..Change::default() };
+    let again = Change { add: vec![NewFile::of(batch.0.day, batch.1)], ..Change::default() };
     assert!(matches!(pool.ledger.store.commit(&before, again).await.unwrap(), Outcome::Lost));
     // And, having looked again, finds that nothing is left to do.
     let booked = pool.import(vec![new]).await;
@@ -43,7 +43,7 @@ async fn a_failed_commit_leaves_files_and_no_rows() {
         std::fs::read_dir(day).unwrap().count()
     };
     let there = files(&pool);
-    let late = Change { add: vec![(file.day, built(batch))], ..Change::default() };
+    let late = Change { add: vec![NewFile::of(file.day, batch)], ..Change::default() };
     assert!(matches!(pool.ledger.store.commit(&before, late).await.unwrap(), Outcome::Lost));
     assert_eq!(files(&pool), there + 1, "an orphan");
     assert_eq!(pool.count(&JOBS).await, rows);
@@ -88,8 +88,8 @@ fn widest() -> RecordBatch {
     let most = 10i128.pow(38) - 1;
     let at = |us: i64| Timestamp::from_unix_us(us);
     Columns::default()
-        .card_time("time", [most, -most, 0, 1].into_iter())
-        .opt_card_time("maybe", [None, Some(most), Some(0), None].into_iter())
+        .card_time("time", &CardTimes::new([most, -most, 0, 1].into_iter().map(Some)), false)
+        .card_time("maybe", &CardTimes::new([None, Some(most), Some(0), None].into_iter()), true)
         .instant("at", [at(-1_000), at(0), at(253_402_300_799_999_000), at(1_772_409_600_123_000)].into_iter())
         .finish()
 }

@@ -18,8 +18,9 @@ pub(crate) const HOLDINGS: Table = Table {
 /// Rows of one day.
 pub(crate) fn batch(rows: &[(&Holding, &Place)]) -> RecordBatch {
     let claims = || rows.iter().map(|(holding, _)| &holding.claim);
+    let ids: Vec<String> = rows.iter().map(|(holding, _)| holding.id.to_hex()).collect();
     Columns::default()
-        .text("holding_id", rows.iter().map(|(h, _)| h.id.as_str()))
+        .text("holding_id", ids.iter().map(String::as_str))
         .text("attempt_key", claims().map(|c| c.key.as_str()))
         .text("cluster", claims().map(|c| &*c.cluster))
         .opt_text("card_uuid", claims().map(|c| c.card_uuid.as_deref()))

@@ -4,8 +4,8 @@
 //! and state that nobody held. Card-time columns are parts × milliseconds. Records know nothing of use: held time is `unseen`, whole.
 
 use super::Table;
-use crate::columns::Columns;
-use arrow::array::StringArray;
+use crate::columns::{CardTimes, Columns};
+use arrow::array::{Int32Array, NullBufferBuilder, StringArray};
 use arrow::record_batch::RecordBatch;
 use cardhour_books::cluster::Place;
 use cardhour_books::holdings::Holding;
@@ -24,36 +24,41 @@ pub(crate) const USAGE: Table = Table {
 };
 
 /// Text of a column that repeats: each value once, an index a row.
-#[derive(Default)]
 struct Indexed<'a> {
-    keys: Vec<Option<i32>>,
+    keys: Vec<i32>,
+    nulls: NullBufferBuilder,
     values: Vec<&'a str>,
     known: HashMap<&'a str, i32>,
 }
 
 impl<'a> Indexed<'a> {
     fn with_capacity(rows: usize) -> Self {
-        Self { keys: Vec::with_capacity(rows), ..Self::default() }
+        Self {
+            keys: Vec::with_capacity(rows),
+            nulls: NullBufferBuilder::new(rows),
+            values: Vec::new(),
+            known: HashMap::new(),
+        }
     }
 
-    fn index(&mut self, text: &'a str) -> i32 {
-        *self.known.entry(text).or_insert_with(|| {
-            self.values.push(text);
-            i32::try_from(self.values.len() - 1).expect("fewer than 2³¹ names a day")
-        })
+    /// The same text, or none, in `rows` rows.
+    fn push(&mut self, text: Option<&'a str>, rows: usize) {
+        let index = text.map(|text| {
+            *self.known.entry(text).or_insert_with(|| {
+                self.values.push(text);
+                i32::try_from(self.values.len() - 1).expect("fewer than 2³¹ names a day")
+            })
+        });
+        match index {
+            Some(_) => self.nulls.append_n_non_nulls(rows),
+            None => self.nulls.append_n_nulls(rows),
+        }
+        self.keys.resize(self.keys.len() + rows, index.unwrap_or(0));
     }
 
-    fn push(&mut self, text: Option<&'a str>) {
-        let index = text.map(|text| self.index(text));
-        self.keys.push(index);
-    }
-
-    fn repeat(&mut self) {
-        self.keys.push(*self.keys.last().expect("repeats the row before"));
-    }
-
-    fn column(self, columns: Columns, name: &str, nullable: bool) -> Columns {
-        columns.indexed_text(name, self.keys, StringArray::from(self.values), nullable)
+    fn column(mut self, columns: Columns, name: &str, nullable: bool) -> Columns {
+        let keys = Int32Array::new(self.keys.into(), self.nulls.finish());
+        columns.indexed_text(name, keys, StringArray::from(self.values), nullable)
     }
 }
 
@@ -78,58 +83,47 @@ pub(crate) fn batch(
         mut profiles,
         mut reservations,
     ] = std::array::from_fn(|_| Indexed::with_capacity(n));
-    let mut before = None;
-    for row in held_rows {
-        if before == Some(row.holding) {
-            for column in [
-                &mut keys,
-                &mut states,
-                &mut clusters,
-                &mut pools,
-                &mut nodes,
-                &mut models,
-                &mut cards,
-                &mut profiles,
-                &mut reservations,
-            ] {
-                column.repeat();
-            }
-            continue;
-        }
-        before = Some(row.holding);
-        let (holding, place) = (&holdings[row.holding as usize], &places[row.holding as usize]);
+    for run in held_rows.chunk_by(|a, b| a.holding == b.holding) {
+        let index = run[0].holding as usize;
+        let (holding, place, n) = (&holdings[index], &places[index], run.len());
         let claim = &holding.claim;
-        keys.push(Some(claim.key.as_str()));
-        states.push(Some(CardState::Held.name()));
-        clusters.push(Some(&claim.cluster));
-        pools.push(place.pool.as_deref());
-        nodes.push(claim.node.as_deref());
-        models.push(place.model.as_deref());
-        cards.push(claim.card_uuid.as_deref());
-        profiles.push(claim.mig_profile.as_deref());
-        reservations.push(claim.reservation.as_deref());
+        keys.push(Some(claim.key.as_str()), n);
+        states.push(Some(CardState::Held.name()), n);
+        clusters.push(Some(&claim.cluster), n);
+        pools.push(place.pool.as_deref(), n);
+        nodes.push(claim.node.as_deref(), n);
+        models.push(place.model.as_deref(), n);
+        cards.push(claim.card_uuid.as_deref(), n);
+        profiles.push(claim.mig_profile.as_deref(), n);
+        reservations.push(claim.reservation.as_deref(), n);
     }
     for (cluster, row) in state_rows {
         fn text(name: &Option<Name>) -> Option<&str> {
             name.as_deref()
         }
-        keys.push(None);
-        states.push(Some(row.state.name()));
-        clusters.push(Some(cluster));
-        pools.push(text(&row.group.pool));
-        nodes.push(text(&row.group.node));
-        models.push(text(&row.group.model));
-        cards.push(None);
-        profiles.push(None);
-        reservations.push(text(&row.reservation));
+        keys.push(None, 1);
+        states.push(Some(row.state.name()), 1);
+        clusters.push(Some(cluster), 1);
+        pools.push(text(&row.group.pool), 1);
+        nodes.push(text(&row.group.node), 1);
+        models.push(text(&row.group.model), 1);
+        cards.push(None, 1);
+        profiles.push(None, 1);
+        reservations.push(text(&row.reservation), 1);
     }
     let held = || held_rows.iter();
     let states_only = || state_rows.iter().map(|(_, row)| row);
     let buckets = held().map(|r| r.bucket_start).chain(states_only().map(|r| r.bucket_start));
-    let none = || std::iter::repeat_n(None, state_rows.len());
     let no_share = || std::iter::repeat_n(None, state_rows.len());
     // Of records' held time nothing is known but that it was held.
-    let nothing = || held().map(|_| Some(0)).chain(none());
+    let none = || std::iter::repeat_n(None, state_rows.len());
+    let nothing = CardTimes::new(held().map(|_| Some(0)).chain(none()));
+    let times = || held().map(|r| Some(r.card_time.part_ms()));
+    let all = CardTimes::new(times().chain(states_only().map(|r| Some(r.card_time.part_ms()))));
+    let held_only = (!state_rows.is_empty()).then(|| CardTimes::new(times().chain(none())));
+    let unseen = held_only.as_ref().unwrap_or(&all);
+    let differs = held().any(|r| r.billed_time != r.card_time);
+    let billed = differs.then(|| CardTimes::new(held().map(|r| Some(r.billed_time.part_ms())).chain(none())));
     let columns = Columns::default().instant("bucket_start", buckets.collect::<Vec<Timestamp>>().into_iter());
     let columns = keys.column(columns, "attempt_key", true);
     let columns = states.column(columns, "state", false);
@@ -143,16 +137,13 @@ pub(crate) fn batch(
     columns
         .opt_text("device_uuid", std::iter::repeat_n(None, n))
         .opt_long("share_parts", held().map(|r| Some(holdings[r.holding as usize].share.parts())).chain(no_share()))
-        .card_time(
-            "card_time",
-            held().map(|r| r.card_time.part_ms()).chain(states_only().map(|r| r.card_time.part_ms())),
-        )
-        .opt_card_time("billed_time", held().map(|r| Some(r.billed_time.part_ms())).chain(none()))
-        .opt_card_time("effective", nothing())
-        .opt_card_time("underused", nothing())
-        .opt_card_time("idle", nothing())
-        .opt_card_time("lost", nothing())
-        .opt_card_time("unseen", held().map(|r| Some(r.card_time.part_ms())).chain(none()))
+        .card_time("card_time", &all, false)
+        .card_time("billed_time", billed.as_ref().unwrap_or(unseen), true)
+        .card_time("effective", &nothing, true)
+        .card_time("underused", &nothing, true)
+        .card_time("idle", &nothing, true)
+        .card_time("lost", &nothing, true)
+        .card_time("unseen", unseen, true)
         .opt_long("energy_mj", std::iter::repeat_n(None, n))
         .opt_text("use_basis", std::iter::repeat_n(None, n))
         .finish()

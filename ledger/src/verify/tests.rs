@@ -7,6 +7,7 @@ use cardhour_books::demo::{DemoFileKind, demo_site};
 use cardhour_books::report::{Dimension, ReportKind, ReportQuery, report};
 use cardhour_books::table::Value;
 use cardhour_domain::Month;
+use cardhour_domain::Name;
 
 /// Parts × milliseconds of a whole card over a bucket: 18,018,000 × 900,000.
 const CARD_BUCKET: i64 = 16_216_200_000_000;
@@ -44,7 +45,7 @@ async fn clean_books_are_proven_and_what_cannot_be_is_named() {
     let pool = Pool::booked().await;
     let verdict = verdict(&pool).await;
     assert!(verdict.holds(), "{}", told(&verdict));
-    assert_eq!(verdict.not_provable, ["cloud".into()], "nobody said what the cloud has");
+    assert_eq!(verdict.not_provable, [Name::from("cloud")], "nobody said what the cloud has");
     assert_eq!(verdict.checks.len(), 14);
     let hours_only = pool.ledger.verify(None, None).await.unwrap();
     assert!(hours_only.holds(), "{}", told(&hours_only));

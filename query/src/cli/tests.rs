@@ -120,7 +120,7 @@ fn a_variable_fills_what_is_not_typed_and_an_empty_one_is_not_set() {
             "CARDHOUR_CONFIG" => Some(config.clone().into()),
             _ => None,
         };
-        let global = parse(&format!("{typed} doctor")).unwrap().global.or_environment(variable);
+        let global = parse(format!("{typed} doctor").trim()).unwrap().global.or_environment(variable);
         (global.ledger, global.config)
     };
     assert_eq!(global("", "a", "b"), (Some("a".into()), Some("b".into())));

@@ -29,7 +29,7 @@ fn thousandths(n: i64) -> CardShare {
 #[track_caller]
 fn check(claims: &str, expected: &str) {
     let claims: Vec<Claim> = claims.lines().map(claim).collect();
-    let (holdings, _) = holdings(&claims);
+    let (holdings, _) = holdings(claims.clone());
     let mut lines: Vec<String> = holdings
         .iter()
         .map(|h| {
@@ -68,7 +68,7 @@ fn k01_holders_without_a_share_split_the_card_evenly() {
 #[test]
 fn what_was_cut_is_a_conflict() {
     let claims: Vec<_> = ["a 1000 0 10", "b 1000 8 20"].map(claim).into();
-    let (_, cuts) = holdings(&claims);
+    let (_, cuts) = holdings(claims.clone());
     assert_eq!(cuts.len(), 1);
     assert_eq!((cuts[0].during.start().unix_ms(), cuts[0].during.end().unix_ms()), (8, 10));
     assert_eq!((cuts[0].claimed, cuts[0].given), (CardShare::CARD, CardShare::ZERO));
@@ -88,7 +88,7 @@ proptest! {
         let mut claims = claims;
         claims.sort_by(|a, b| a.key.cmp(&b.key));
         claims.dedup_by(|a, b| a.key == b.key);
-        let (holdings, cuts) = holdings(&claims);
+        let (holdings, cuts) = holdings(claims.clone());
         for ms in 0..70 {
             let at = Timestamp::from_unix_ms(ms);
             let sum: CardShare = holdings.iter().filter(|h| h.during.contains(at)).map(|h| h.share).sum();
@@ -109,7 +109,7 @@ proptest! {
         claims.sort_by(|a, b| a.key.cmp(&b.key));
         claims.dedup_by(|a, b| a.key == b.key);
         let time = |claims: &[Claim]| {
-            let mut ids: Vec<_> = holdings(claims).0.into_iter().map(|h| (h.id, CardTime::of(h.share, h.during))).collect();
+            let mut ids: Vec<_> = holdings(claims.to_vec()).0.into_iter().map(|h| (h.id, CardTime::of(h.share, h.during))).collect();
             ids.sort();
             ids
         };

@@ -10,6 +10,7 @@ mod row;
 mod tests;
 
 use crate::attempt::{Attempt, Rejected};
+use crate::import::ahead::ahead;
 use crate::import::map::{MapError, RowKey};
 use crate::import::mapping::{BoundMapping, Mapping};
 use crate::import::names::Names;
@@ -18,9 +19,10 @@ use crate::import::record::{Columns, Record, RecordText};
 use crate::import::when::{Refusal, check_length};
 use crate::site::Coverage;
 use cardhour_domain::{Interval, Name, Timestamp};
-use identity::EqualRows;
+use identity::{EqualRows, RowName};
 use row::Row;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// What whoever imports says about a file, beside the map.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,8 +40,8 @@ pub struct Options {
 /// What came of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Imported {
-    /// The attempts, in the order of the file. Versions of one attempt may be among them.
-    pub attempts: Vec<Attempt>,
+    /// The attempts, in the order of the file. Versions of one attempt may be among them. Each lies where it was made: a site has millions.
+    pub attempts: Vec<Arc<Attempt>>,
     /// The rows that can't be booked, in the order of the file.
     pub rejected: Vec<Rejected>,
     /// Records read: attempts (a started range is one record), rejected ones and steps.
@@ -56,12 +58,14 @@ pub struct Imported {
 
 /// The attempts that the records of one file tell of.
 ///
+/// Records are read, and named where they have no ids, on a thread of their own while those before are mapped.
+///
 /// `input`: the bytes of the file, from which the text of rejected rows is taken. Errors: a map that doesn't fit the file's
 /// columns; a single record never is one.
 pub fn attempts(
     input: &[u8],
     columns: &Columns,
-    records: impl Iterator<Item = Result<Record, Rejected>>,
+    records: impl Iterator<Item = Result<Record, Rejected>> + Send,
     mapping: &Mapping,
     options: &Options,
 ) -> Result<Imported, MapError> {
@@ -71,19 +75,26 @@ pub fn attempts(
         bound: &bound,
         options,
         names: Names::default(),
-        equal_rows: EqualRows::default(),
         imported: Imported::default(),
         open: Vec::new(),
         latest: None,
         seen: Seen::default(),
     };
-    for record in records {
-        file.imported.rows_read += 1;
-        match record {
-            Err(rejected) => file.imported.rejected.push(rejected),
-            Ok(record) => file.read(input, record),
+    let mut equal_rows = EqualRows::default();
+    let named = records.map(|record| {
+        let record = record?;
+        let name = (bound.key == RowKey::Row).then(|| equal_rows.name(&record));
+        Ok((record, name))
+    });
+    ahead(named, |records| {
+        for record in records {
+            file.imported.rows_read += 1;
+            match record {
+                Err(rejected) => file.imported.rejected.push(rejected),
+                Ok((record, name)) => file.read(input, record, name),
+            }
         }
-    }
+    });
     let mut imported = file.finish(input);
     // sacct ends every row with a line end. A number that was cut in two still reads as a number.
     if mapping.format == Format::Sacct && !imported.attempts.is_empty() && !input.ends_with(b"\n") {
@@ -100,7 +111,6 @@ struct File<'a> {
     /// By whoever imports, or by the map.
     said_as_of: Option<Timestamp>,
     names: Names,
-    equal_rows: EqualRows,
     imported: Imported,
     /// Attempts, by index, for which only the latest time in the file can vouch, with their record.
     open: Vec<(usize, u64, RecordText)>,
@@ -124,9 +134,9 @@ pub(crate) struct Seen {
 const MOST_WORDS_TOLD: usize = 8;
 
 impl File<'_> {
-    fn read(&mut self, input: &[u8], record: Record) {
+    fn read(&mut self, input: &[u8], record: Record, row_name: Option<RowName>) {
         let from = self.imported.attempts.len();
-        match row::read(self, &record) {
+        match row::read(self, &record, row_name) {
             Ok(Row::Step { latest }) => {
                 self.imported.steps += 1;
                 self.latest = self.latest.max(latest);
@@ -151,7 +161,7 @@ impl File<'_> {
         self.imported.as_of = self.said_as_of.or(self.latest);
         let mut too_long = Vec::new();
         for (i, line, text) in std::mem::take(&mut self.open) {
-            let attempt = &mut self.imported.attempts[i];
+            let attempt = Arc::make_mut(&mut self.imported.attempts[i]);
             attempt.as_of = self.imported.as_of;
             if let (Some(start), Some(end)) = (attempt.started_at, attempt.as_of)
                 && let Err(refusal) = check_length(start, end)

@@ -6,7 +6,6 @@
 
 use cardhour_domain::Name;
 use rustc_hash::FxHashMap;
-use std::sync::Arc;
 
 /// Numbers for tuples of names.
 pub(crate) struct Tuples<'a, const N: usize> {
@@ -24,7 +23,7 @@ impl<'a, const N: usize> Tuples<'a, N> {
 
     /// The number of a tuple, from 0 up.
     pub fn number(&mut self, names: [Option<&'a Name>; N]) -> u32 {
-        let address = names.map(|name| name.map_or(0, |name| Arc::as_ptr(name).cast::<u8>().addr()));
+        let address = names.map(|name| name.map_or(0, |name| name.as_ptr().addr()));
         if let Some((_, number)) = self.last.filter(|(last, _)| *last == address) {
             return number;
         }

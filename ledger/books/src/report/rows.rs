@@ -11,7 +11,6 @@ use crate::slots::{Era, Slot, Slots};
 use crate::table::Value;
 use cardhour_domain::Name;
 use rustc_hash::FxHashMap;
-use std::sync::Arc;
 
 /// What an attempt without org, project and user shows in their place.
 pub const UNOWNED: &str = "(unowned)";
@@ -222,7 +221,7 @@ impl<'a> Texts<'a> {
     /// Of a name of the input, which outlives this: its address comes to mean no other text.
     fn name(&mut self, name: Option<&'a Name>) -> u32 {
         let Some(name) = name else { return ABSENT };
-        let address = Arc::as_ptr(name).cast::<u8>().addr();
+        let address = name.as_ptr().addr();
         if let Some(number) = self.by_address.get(&address) {
             return *number;
         }

@@ -44,7 +44,7 @@ fn claim(key: &str, node: &str, cards: i64, during: Interval) -> Claim {
 
 fn sums(cluster: &Cluster, claims: &[Claim]) -> (BTreeMap<&'static str, String>, Vec<OverCapacity>) {
     let frame = cluster.frame(claims.iter());
-    let (held, _) = holdings(claims);
+    let (held, _) = holdings(claims.to_vec());
     let held: Vec<&Holding> = held.iter().collect();
     let (rows, over) = states(cluster, &frame, &held, &[hours(0, 48)]);
     let mut sums: BTreeMap<&'static str, CardTime> = BTreeMap::new();
@@ -222,7 +222,7 @@ proptest! {
         let outage = Outage { cluster: "c".into(), during: Interval::new(tick(out.0), tick(out.0 + out.1)).unwrap(), nodes: vec!["n0".into()], cards: None, reason: None };
         let cluster = Cluster { nodes: vec![node("n0", 3), node("n1", 2)], outages: vec![outage], covered: vec![Interval::new(tick(from), tick(to)).unwrap()], ..Cluster::default() };
         let frame = cluster.frame(claims.iter());
-        let (held, _) = holdings(&claims);
+        let (held, _) = holdings(claims.clone());
         let refs: Vec<&Holding> = held.iter().collect();
         let (rows, over) = states(&cluster, &frame, &refs, &[hours(0, 48)]);
         let of = |state| rows.iter().filter(|r| r.state == state).map(|r| r.card_time.part_ms()).sum::<i128>();

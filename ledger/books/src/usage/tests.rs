@@ -27,7 +27,7 @@ fn days(from: i32, to: i32) -> Interval {
 /// K24: a job of 7 s on one card is 7 card-seconds, however short.
 #[test]
 fn k24_a_job_shorter_than_any_sample_is_held_for_what_it_took() {
-    let (held, _) = holdings(&[claim("a", CardShare::PARTS_PER_CARD, 1_000, 8_000)]);
+    let (held, _) = holdings(vec![claim("a", CardShare::PARTS_PER_CARD, 1_000, 8_000)]);
     let rows = usage(&BTreeMap::new(), &held, &[days(0, 1)]).held(0, &held);
     assert_eq!(rows.len(), 1);
     assert_eq!(rows[0].card_time.part_ms(), i128::from(CardShare::PARTS_PER_CARD) * 7_000);
@@ -37,7 +37,7 @@ fn k24_a_job_shorter_than_any_sample_is_held_for_what_it_took() {
 #[test]
 fn t07_seconds_are_exact_and_never_rounded_to_hours() {
     let minute = 60_000;
-    let (held, _) = holdings(&[claim("a", CardShare::PARTS_PER_CARD, 620 * minute, 760 * minute)]);
+    let (held, _) = holdings(vec![claim("a", CardShare::PARTS_PER_CARD, 620 * minute, 760 * minute)]);
     let rows = usage(&BTreeMap::new(), &held, &[days(0, 1)]).held(0, &held);
     let sum: CardTime = rows.iter().map(|row| row.card_time).sum();
     assert_eq!(sum.card_hours().to_string(), "2.333333");
@@ -55,7 +55,7 @@ fn an_outage_is_held_and_not_billed() {
     };
     let cluster = Cluster { outages: vec![outage], ..Cluster::default() };
     let frame = Frame { grouping: Grouping::Cluster, serves_from: None, horizon: None };
-    let (held, _) = holdings(&[claim("a", CardShare::PARTS_PER_CARD, 0, 1_800_000)]);
+    let (held, _) = holdings(vec![claim("a", CardShare::PARTS_PER_CARD, 0, 1_800_000)]);
     let rows = usage(&[("c".into(), (cluster, frame))].into(), &held, &[days(0, 1)]).held(0, &held);
     let held: CardTime = rows.iter().map(|row| row.card_time).sum();
     let billed: CardTime = rows.iter().map(|row| row.billed_time).sum();
@@ -70,7 +70,7 @@ proptest! {
         jobs in prop::collection::vec((1i64..100_000_000, 0i64..200_000_000, 1i64..150_000_000), 1..8),
     ) {
         let claims: Vec<Claim> = jobs.iter().enumerate().map(|(i, (parts, start, length))| claim(&i.to_string(), *parts, *start, start + length)).collect();
-        let (held, _) = holdings(&claims);
+        let (held, _) = holdings(claims.clone());
         let whole = usage(&BTreeMap::new(), &held, &[days(0, 5)]);
         for (i, claim) in claims.iter().enumerate() {
             let sum: CardTime = (0..5).flat_map(|day| whole.held(day, &held)).filter(|r| r.holding == i as u32).map(|r| r.card_time).sum();

@@ -28,7 +28,7 @@ fn bytes<'a>(site: &'a DemoSite, name: &str) -> &'a [u8] {
 }
 
 /// The attempts of each jobs file, as `import jobs` makes them.
-fn import(site: &DemoSite) -> Vec<Vec<Attempt>> {
+fn import(site: &DemoSite) -> Vec<Vec<Arc<Attempt>>> {
     let jobs = site.files.iter().filter(|file| file.kind == DemoFileKind::Jobs);
     jobs.map(|file| {
         let map = std::str::from_utf8(bytes(site, file.map.unwrap())).unwrap();
@@ -45,13 +45,12 @@ fn import(site: &DemoSite) -> Vec<Vec<Attempt>> {
 }
 
 /// Takes deliveries in one after the other, as the ledger does.
-fn deliver(deliveries: Vec<Vec<Attempt>>) -> BTreeMap<AttemptKey, Arc<Attempt>> {
+fn deliver(deliveries: Vec<Vec<Arc<Attempt>>>) -> BTreeMap<AttemptKey, Arc<Attempt>> {
     let mut books: BTreeMap<AttemptKey, Versioned> = BTreeMap::new();
     for delivery in deliveries {
         let standing: Vec<(String, Version)> =
             books.iter().map(|(key, (_, version))| (key.as_str().to_owned(), *version)).collect();
-        let delivery =
-            delivery.into_iter().map(Arc::new).map(|attempt| (attempt.clone(), Version::of(&attempt))).collect();
+        let delivery = delivery.into_iter().map(|attempt| (attempt.clone(), Version::of(&attempt))).collect();
         let resolution = resolve(standing.iter().map(|(key, version)| (key.as_str(), *version)), delivery);
         for key in resolution.displaced {
             books.remove(&key);
@@ -104,7 +103,7 @@ fn what_is_held_and_billed_is_what_the_simulated_world_held() {
         let claims: Vec<Claim> = books.values().filter_map(|attempt| Claim::of(attempt)).collect();
         let cluster = cluster(&site);
         let frame = cluster.frame(claims.iter());
-        let (held, cuts) = holdings(&claims);
+        let (held, cuts) = holdings(claims.clone());
         assert!(cuts.is_empty(), "LED-2: nothing claims too much here, replay with SIM_SEED={seed}");
         let clusters = BTreeMap::from([(Name::from(CLUSTER), (cluster, frame))]);
         let span = Interval::new(
@@ -154,7 +153,7 @@ fn twice_and_in_any_order_gives_the_same_attempts() {
     for seed in seeds() {
         let files = import(&world(seed));
         let once = deliver(files.clone());
-        let mut backwards: Vec<Vec<Attempt>> = files.iter().rev().cloned().collect();
+        let mut backwards: Vec<Vec<Arc<Attempt>>> = files.iter().rev().cloned().collect();
         for delivery in &mut backwards {
             delivery.reverse();
         }

@@ -1,6 +1,6 @@
 //! One record: the attempts it tells of, a step, or why it can't be booked.
 
-use super::identity::{JobName, Named, key_of, name_job, name_run};
+use super::identity::{JobName, Named, RowName, key_of, name_job, name_run};
 use super::{File, MOST_WORDS_TOLD, Seen, cards};
 use crate::attempt::Attempt;
 use crate::import::map::RowKey;
@@ -14,6 +14,7 @@ use crate::import::when::{OverBy, Refusal, Told, When, check_length, check_past}
 use cardhour_domain::{JobState, Name, Timestamp};
 use rust_decimal::Decimal;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// What a record is.
 pub(super) enum Row {
@@ -27,7 +28,9 @@ pub(super) enum Row {
 }
 
 /// Reads a record. Errors: why it can't be booked; then what was put behind the attempts is to be taken away again.
-pub(super) fn read(file: &mut File<'_>, record: &Record) -> Result<Row, Refusal> {
+///
+/// `row_name`: what it is called under `key = "row"`.
+pub(super) fn read(file: &mut File<'_>, record: &Record, row_name: Option<RowName>) -> Result<Row, Refusal> {
     let bound = file.bound;
     let (state, unknown_word) = bound.state.get(record);
     let started = time("started_at", &bound.started_at, record);
@@ -65,7 +68,7 @@ pub(super) fn read(file: &mut File<'_>, record: &Record) -> Result<Row, Refusal>
             return Err(Refusal::new("ended_at", "open_without_key"));
         }
         RowKey::Row => {
-            let row = file.equal_rows.name(record);
+            let row = row_name.expect("rows are named under this key");
             let name = match name {
                 // Rows are jobs of their own, also where they share an id.
                 Some(name) => JobName { key: format!("{}.{}", name.key, row.short).into(), ..name },
@@ -112,14 +115,14 @@ pub(super) fn read(file: &mut File<'_>, record: &Record) -> Result<Row, Refusal>
     }
     if name.tasks.is_empty() {
         attempt.job_id = Name::from(&*printable(&name.shown));
-        file.imported.attempts.push(attempt);
+        file.imported.attempts.push(Arc::new(attempt));
         return Ok(Row::Job);
     }
     for task in &name.tasks {
         let mut one = attempt.clone();
         one.key = key_of(&one.cluster, &name.key, Some(*task), &run);
         one.job_id = Name::from(format!("{}_{task}", name.shown));
-        file.imported.attempts.push(one);
+        file.imported.attempts.push(Arc::new(one));
     }
     Ok(Row::Job)
 }
