@@ -14,7 +14,6 @@ import datetime
 import decimal
 import os
 import pathlib
-import shutil
 import statistics
 import subprocess
 import sys
@@ -124,17 +123,17 @@ def main() -> int:
 
     with tempfile.TemporaryDirectory() as folder:
         work = pathlib.Path(folder)
-        ledger = work / "ledger"
-        cardhour = Cardhour(arguments.binary, ledger)
+        ledgers = []
+
+        def new_ledger() -> Cardhour:
+            # Never where one was just deleted: ext4 passes over inodes that are freshly free, one by one.
+            ledgers.append(work / f"ledger-{len(ledgers)}")
+            ledgers[-1].mkdir(mode=0o700)
+            (ledgers[-1] / "prices.toml").write_text(PRICES)
+            return Cardhour(arguments.binary, ledgers[-1])
 
         def imported(file: pathlib.Path):
-            def run():
-                shutil.rmtree(ledger, ignore_errors=True)
-                ledger.mkdir(mode=0o700)
-                (ledger / "prices.toml").write_text(PRICES)
-                cardhour("import", "jobs", str(file), "--map", maps)
-
-            return run
+            return lambda: new_ledger()("import", "jobs", str(file), "--map", maps)
 
         long = work / "long.csv"
         long_rows = copies_of(trace, arguments.copies, long)
@@ -142,6 +141,8 @@ def main() -> int:
         rows = long_rows // arguments.copies
         import_s = seconds(imported(trace), max(3, arguments.runs // 2))
 
+        ledger = ledgers[-1]
+        cardhour = Cardhour(arguments.binary, ledger)
         bill = ("report", "bill", "--by", "project", "--format", "csv")
         bill_s = seconds(lambda: cardhour(*bill), arguments.runs)
         help_s = seconds(lambda: cardhour("--version"), arguments.runs)

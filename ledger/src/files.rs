@@ -44,9 +44,15 @@ pub(crate) fn encode(table: &Table, batch: &RecordBatch) -> Result<Encoded, Erro
         .set_compression(Compression::SNAPPY)
         .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
         .set_statistics_enabled(EnabledStatistics::Chunk);
-    for field in batch.schema_ref().fields().iter().filter(|field| *field.data_type() == CARD_TIME) {
-        let path = ColumnPath::from(field.name().as_str());
-        properties = properties.set_column_statistics_enabled(path, EnabledStatistics::None);
+    for (field, values) in batch.schema_ref().fields().iter().zip(batch.columns()) {
+        let path = || ColumnPath::from(field.name().as_str());
+        if *field.data_type() == CARD_TIME {
+            properties = properties.set_column_statistics_enabled(path(), EnabledStatistics::None);
+        }
+        // A dictionary takes tens of kilobytes before it holds anything, and half of the columns of records hold nothing.
+        if values.null_count() == values.len() {
+            properties = properties.set_column_dictionary_enabled(path(), false);
+        }
     }
     let options = ArrowWriterOptions::new().with_properties(properties.build()).with_skip_arrow_metadata(true);
     let mut bytes = Vec::with_capacity(batch.num_rows() * 16 + 4096);
