@@ -136,22 +136,27 @@ async fn rebuild(
     let worked = tokio::task::spawn_blocking(move || work_out(&framed, claims, &spans)).await.expect("does not panic");
 
     let worked = Arc::new(worked);
-    let old = store.open_or_create(&HOLDINGS).await?;
-    let keep_starts = |day: i32| everything_held || starts.contains(&day);
-    let change = replace(&old, keep_starts, holdings_by_day(&worked, &starts, everything_held), marks.clone());
-    if !commit_unless_newer(store, old, change, &marks).await? {
-        return Ok(false);
-    }
-    let old = store.open_or_create(&CONFLICTS).await?;
-    let change =
-        replace(&old, |day| touched.usage.contains(&day), worked.conflicts_by_day(&touched.usage), marks.clone());
-    if !commit_unless_newer(store, old, change, &marks).await? {
-        return Ok(false);
-    }
     let mut usage_marks = marks.clone();
     usage_marks.extend(frames);
     let change = replace(&books, |day| touched.usage.contains(&day), usage_by_day(&worked), usage_marks);
-    commit_unless_newer(store, books, change, &marks).await
+    let smaller = async {
+        let old = store.open_or_create(&HOLDINGS).await?;
+        let keep_starts = |day: i32| everything_held || starts.contains(&day);
+        let change = replace(&old, keep_starts, holdings_by_day(&worked, &starts, everything_held), marks.clone());
+        if !commit_unless_newer(store, old, change, &marks).await? {
+            return Ok(false);
+        }
+        let old = store.open_or_create(&CONFLICTS).await?;
+        let change =
+            replace(&old, |day| touched.usage.contains(&day), worked.conflicts_by_day(&touched.usage), marks.clone());
+        commit_unless_newer(store, old, change, &marks).await
+    };
+    // Usage is most of the work: its files are written while the smaller tables are committed. It lands last.
+    let (usage, smaller_landed) = futures::future::try_join(store.write(&books, change), smaller).await?;
+    if !smaller_landed || is_newer(&books, &marks).await? {
+        return Ok(false);
+    }
+    Ok(matches!(store.land(&books, usage).await?, Outcome::Landed))
 }
 
 /// Everything the touched days hold.
@@ -252,12 +257,20 @@ async fn commit_unless_newer(
     change: Change,
     marks: &BTreeMap<String, i64>,
 ) -> Result<bool, Error> {
-    for (name, version) in marks {
-        if old.mark(name).await?.is_some_and(|theirs| theirs > *version) {
-            return Ok(false);
-        }
+    if is_newer(&old, marks).await? {
+        return Ok(false);
     }
     Ok(matches!(store.commit(&old, change).await?, Outcome::Landed))
+}
+
+/// Whether a derived table was made from newer facts than these.
+async fn is_newer(old: &Snapshot, marks: &BTreeMap<String, i64>) -> Result<bool, Error> {
+    for (name, version) in marks {
+        if old.mark(name).await?.is_some_and(|theirs| theirs > *version) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn framed(clusters: BTreeMap<Name, Cluster>, claims: &[Claim]) -> BTreeMap<Name, (Cluster, Frame)> {

@@ -129,6 +129,17 @@ impl Ledger {
         Ok(Booked { quarantined, ..booked })
     }
 
+    /// Makes the tables that aren't there yet, all at once. They are made when they are needed, too: this is for whoever has time before.
+    pub async fn make_tables(&self) -> Result<(), Error> {
+        let mut missing = Vec::new();
+        for table in tables::ALL {
+            if !self.store.is_there(table)? {
+                missing.push(self.store.open_or_create(table));
+            }
+        }
+        futures::future::try_join_all(missing).await.map(|_| ())
+    }
+
     /// Finishes what an import that was killed left undone. Every read does this first.
     pub async fn catch_up(&self) -> Result<(), Error> {
         derive::catch_up(&self.store, &FreshJobs::default()).await

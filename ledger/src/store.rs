@@ -75,6 +75,12 @@ pub(crate) struct Change {
     pub(crate) rewrite_only: bool,
 }
 
+/// A change whose files are written.
+pub(crate) struct Written {
+    files: Vec<Add>,
+    change: Change,
+}
+
 /// What became of a commit.
 pub(crate) enum Outcome {
     /// It landed.
@@ -108,14 +114,17 @@ impl Store {
             .map_err(|e| Error::Place { place: self.root.to_string(), reason: e.to_string() })
     }
 
+    /// Whether a table was made, as far as a look into a local folder can tell.
+    pub(crate) fn is_there(&self, table: &Table) -> Result<bool, Error> {
+        Ok(self.url(table)?.to_file_path().map_or(true, |path| path.join("_delta_log").exists()))
+    }
+
     /// The table at its newest version; none when it was never made.
     pub(crate) async fn open(&self, table: &Table) -> Result<Option<Snapshot>, Error> {
-        let url = self.url(table)?;
-        if let Ok(path) = url.to_file_path()
-            && !path.join("_delta_log").exists()
-        {
+        if !self.is_there(table)? {
             return Ok(None);
         }
+        let url = self.url(table)?;
         let delta = match deltalake::open_table(url).await {
             Ok(delta) => delta,
             Err(DeltaTableError::NotATable(_) | DeltaTableError::InvalidTableLocation(_)) => return Ok(None),
@@ -161,16 +170,24 @@ impl Store {
 
     /// Commits a change on exactly the version that `snapshot` is.
     pub(crate) async fn commit(&self, snapshot: &Snapshot, change: Change) -> Result<Outcome, Error> {
+        let written = self.write(snapshot, change).await?;
+        self.land(snapshot, written).await
+    }
+
+    /// Writes the files of a change, which no reader sees before it has landed.
+    pub(crate) async fn write(&self, snapshot: &Snapshot, mut change: Change) -> Result<Written, Error> {
+        let files = self.write_files(snapshot, std::mem::take(&mut change.add)).await?;
+        Ok(Written { files, change })
+    }
+
+    /// Commits a change whose files are written, on exactly the version that `snapshot` is.
+    pub(crate) async fn land(&self, snapshot: &Snapshot, written: Written) -> Result<Outcome, Error> {
         let table = snapshot.table;
         let failed = |error: DeltaTableError| Error::table("commit to", table.name)(error.into());
+        let Written { files, change } = written;
         let data_change = !change.rewrite_only;
         let partition_by = table.by_day.then(|| vec!["day".to_owned()]);
-        let mut actions: Vec<Action> = self
-            .write_files(snapshot, change.add)
-            .await?
-            .into_iter()
-            .map(|add| Action::Add(Add { data_change, ..add }))
-            .collect();
+        let mut actions: Vec<Action> = files.into_iter().map(|add| Action::Add(Add { data_change, ..add })).collect();
         let removes = !change.remove.is_empty();
         for file in change.remove {
             actions.push(Action::Remove(Remove {

@@ -16,14 +16,14 @@ use cardhour_books::import::jobs::{Imported, Options, attempts};
 use cardhour_books::import::map::MapFile;
 use cardhour_books::import::mapping::Mapping;
 use cardhour_books::import::readers::read;
-use cardhour_books::import::record::RecordText;
+use cardhour_books::import::record::{Record, RecordText};
 use cardhour_books::import::site::nodes::{NODE_FIELDS, nodes};
 use cardhour_books::import::site::outages::{OUTAGE_FIELDS, outages};
 use cardhour_books::import::site::reservations::{RESERVATION_FIELDS, reservations};
 use cardhour_books::import::site::{ListError, Listed};
 use cardhour_domain::Timestamp;
 use cardhour_ledger::Booked;
-use source::Source;
+use source::{Content, Source};
 use std::path::Path;
 
 /// What an import did, over all its files. Counts of rows.
@@ -125,7 +125,10 @@ async fn import_jobs(books: &Books, file: &Path, args: &JobsArgs, now: Timestamp
         let source = Source::read(&path)?;
         read_jobs(&source, format, map, &options, usize::MAX)
     });
-    let imported = parsed.await.expect("reading a file ends in rows or in an error")?;
+    // The file is read on threads of its own.
+    let (parsed, made) = tokio::join!(parsed, books.ledger().make_tables());
+    let imported = parsed.expect("reading a file ends in rows or in an error")?;
+    made?;
     let name = source::name(file);
     for note in &imported.notes {
         tell(&format!("note: {note}"));
@@ -153,8 +156,15 @@ pub fn read_jobs(
     let mut progress = Progress::new(&format!("reading {}", source.name), input.len() as u64, Unit::Bytes);
     let reading = read(content.format(), input, &mapping.map.reader_options())
         .map_err(|error| Error::Input { file: source.name.clone(), source: Box::new(error) })?;
+    let is_parquet = matches!(content, Content::Rows(_));
+    let numbered = reading.records.zip(1u64..).map(|(record, row)| match record {
+        // Parquet has rows and no lines.
+        Ok(record) if is_parquet => Ok(Record { line: row, ..record }),
+        Err(rejected) if is_parquet => Err(Rejected { line: row, ..rejected }),
+        record => record,
+    });
     let mut count = 0u64;
-    let records = reading.records.take(most).inspect(|record| {
+    let records = numbered.take(most).inspect(|record| {
         count += 1;
         if count.is_multiple_of(4096)
             && let Ok(record) = record

@@ -29,6 +29,7 @@ struct Indexed<'a> {
     nulls: NullBufferBuilder,
     values: Vec<&'a str>,
     known: HashMap<&'a str, i32>,
+    last: Option<(&'a str, i32)>,
 }
 
 impl<'a> Indexed<'a> {
@@ -38,16 +39,23 @@ impl<'a> Indexed<'a> {
             nulls: NullBufferBuilder::new(rows),
             values: Vec::new(),
             known: HashMap::new(),
+            last: None,
         }
     }
 
     /// The same text, or none, in `rows` rows.
     fn push(&mut self, text: Option<&'a str>, rows: usize) {
-        let index = text.map(|text| {
-            *self.known.entry(text).or_insert_with(|| {
-                self.values.push(text);
-                i32::try_from(self.values.len() - 1).expect("fewer than 2³¹ names a day")
-            })
+        let index = text.map(|text| match self.last {
+            // Names are shared, so that a repeated one is mostly the same piece of memory.
+            Some((last, index)) if std::ptr::eq(last, text) => index,
+            _ => {
+                let index = *self.known.entry(text).or_insert_with(|| {
+                    self.values.push(text);
+                    i32::try_from(self.values.len() - 1).expect("fewer than 2³¹ names a day")
+                });
+                self.last = Some((text, index));
+                index
+            }
         });
         match index {
             Some(_) => self.nulls.append_n_non_nulls(rows),

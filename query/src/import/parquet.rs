@@ -1,6 +1,5 @@
 //! Parquet as rows of text, which the reader of csv takes: one road for every format from there on.
 //!
-//! Row 1 of the file is line 2 of the text, as line 1 names the columns; a text with a line break counts for as many lines.
 //! Instants are written as RFC 3339, lists of texts with commas, absent values as nothing.
 
 use crate::error::Error;

@@ -114,6 +114,29 @@ fn parquet_is_booked_as_csv_is() {
     assert_eq!(site.ok(words), imported().ok(words));
 }
 
+/// Parquet has rows and no lines: the second row is row 2, also where a text of the first has a line break.
+#[test]
+fn a_row_of_parquet_that_cannot_be_booked_is_named_by_its_number() {
+    use arrow::array::{ArrayRef, Int64Array, StringArray};
+    use std::sync::Arc;
+    let texts = |texts: [&str; 2]| Arc::new(StringArray::from(texts.to_vec())) as ArrayRef;
+    let batch = arrow::record_batch::RecordBatch::try_from_iter([
+        ("job_id", texts(["a", "b"])),
+        ("image", texts(["one\ntwo", "three"])),
+        ("cards", Arc::new(Int64Array::from(vec![1, 1])) as ArrayRef),
+        ("started_at", texts(["2026-03-01T00:00:00Z", "2026-03-01T02:00:00Z"])),
+        ("ended_at", texts(["2026-03-01T01:00:00Z", "2026-03-01T01:00:00Z"])),
+    ])
+    .unwrap();
+    let mut writer = parquet::arrow::ArrowWriter::try_new(Vec::new(), batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    let site = Site::new();
+    let jobs = site.file("jobs.parquet", writer.into_inner().unwrap());
+    assert_eq!(site.run(&format!("import jobs {jobs}")).code, Some(4));
+    let found = site.sql("select line, field from quarantine");
+    assert_eq!((found.only("line"), found.only("field")), ("2", "ended_at"));
+}
+
 #[test]
 fn doctor_holds_a_map_against_the_first_rows_of_a_file() {
     let site = imported();
