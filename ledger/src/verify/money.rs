@@ -197,7 +197,7 @@ impl Fold<'_> {
                 billed: pieces.iter().map(|piece| piece.2).sum(),
                 ..Sums::default()
             };
-            let weights: Vec<i128> = pieces.iter().map(|piece| piece.2).collect();
+            let weights: Vec<(u8, i128)> = pieces.iter().map(|piece| (out.rows[piece.0].era, piece.2)).collect();
             let mut standard = 0;
             let mut spread = [vec![None; pieces.len()], vec![None; pieces.len()]];
             if let (Some(book), Some(price)) = (self.book, key.price) {
@@ -207,7 +207,7 @@ impl Fold<'_> {
                 let list = amount_micros(line.per_card_hour, Decimal::ONE, leaf.billed, digits);
                 let cost = amount_micros(line.per_card_hour, factor, leaf.billed, digits);
                 (leaf.list_cost, leaf.cost) = (Some(list), Some(cost));
-                spread = [shares_of(list, &weights), shares_of(cost, &weights)];
+                spread = [shares_by_era(list, &weights), shares_by_era(cost, &weights)];
                 standard = millionths(line.coefficient);
                 leaf.standard = leaf.billed.saturating_mul(standard);
             }
@@ -293,6 +293,24 @@ fn shares_of(amount: i128, weights: &[i128]) -> Vec<Option<i128>> {
     out
 }
 
+/// As [`shares_of`], but first between what lies before a range, in it and after it (the first of each pair), then inside of each.
+fn shares_by_era(amount: i128, weights: &[(u8, i128)]) -> Vec<Option<i128>> {
+    let mut sums: BTreeMap<u8, i128> = BTreeMap::new();
+    for (era, weight) in weights {
+        *sums.entry(*era).or_default() += weight;
+    }
+    let parts = shares_of(amount, &sums.values().copied().collect::<Vec<_>>());
+    let mut out = vec![None; weights.len()];
+    for (era, part) in sums.keys().zip(parts) {
+        let inside: Vec<usize> = (0..weights.len()).filter(|i| weights[*i].0 == *era).collect();
+        let of_era: Vec<i128> = inside.iter().map(|i| weights[*i].1).collect();
+        for (i, share) in inside.into_iter().zip(shares_of(part.unwrap_or(0), &of_era)) {
+            out[i] = share;
+        }
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -314,6 +332,16 @@ mod tests {
         assert_eq!(whole(shares_of(100, &[1, 1, 1])), [34, 33, 33]);
         assert_eq!(whole(shares_of(10, &[1, 2])), [3, 7]);
         assert_eq!(whole(shares_of(5, &[0, 0])), [5, 0]);
+    }
+
+    /// By hand: 100 over 3 before and 7 shown is 30 and 70, and 70 over 3:3:1 is 30, 30 and 10. 10 over 1 before and 2 shown is 3⅓ and 6⅔: 3
+    /// and 7; and 7 over 1:1 is 4 and 3. In one step 10 over 1:1:1 would be 4, 3 and 3, which shows 6.
+    #[test]
+    fn a_range_cuts_an_amount_before_its_rows_do() {
+        let whole = |parts: Vec<Option<i128>>| parts.into_iter().flatten().collect::<Vec<_>>();
+        assert_eq!(whole(shares_by_era(100, &[(0, 3), (1, 3), (1, 3), (1, 1)])), [30, 30, 30, 10]);
+        assert_eq!(whole(shares_by_era(10, &[(0, 1), (1, 1), (1, 1)])), [3, 4, 3]);
+        assert_eq!(whole(shares_by_era(10, &[(1, 1), (1, 1), (2, 1)])), [4, 3, 3]);
     }
 
     /// By hand: 0.01 × ½ h is half a cent, to the even 0.00; 18.50 × 1.5 h × 0.6 = 16.65.

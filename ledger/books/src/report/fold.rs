@@ -79,7 +79,7 @@ impl<'a> Fold<'a> {
             let holders = bundles.holders.iter().map(|&(bundle, attempt)| (row_of[bundle as usize], attempt));
             count_jobs(input, never_held.chain(holders), &rows, &mut sums, &mut total);
         }
-        let pieces = Pieces::of(&leaves, &bundles.all, &row_of);
+        let pieces = Pieces::of(&leaves, &bundles.all, &row_of, &rows);
         if let Some(book) = book {
             for (sums, money) in sums.iter_mut().zip(pieces.by_row(&leaves, book, rows.len())) {
                 sums.money = money;

@@ -1,9 +1,11 @@
 //! Spreads the rounded leaves of the bill over the rows of a report (LED-6).
 
 use super::bundles::Bundle;
+use super::rows::RowKey;
 use super::sums::{RowMoney, standard};
 use crate::bill::{Leaves, NO_LEAF};
 use crate::prices::PriceBook;
+use crate::slots::Era;
 use cardhour_domain::{CardTime, spread_by};
 use rustc_hash::FxHashMap;
 
@@ -20,6 +22,29 @@ pub(crate) struct Piece {
     pub cost: Option<i128>,
 }
 
+/// Spreads the amounts of a leaf over what lies before the range, in it and after it, and each of those over its pieces.
+fn spread_over(pieces: &mut [Piece], rows: &[RowKey], list_cost: i128, cost: i128) {
+    let weight = |piece: &Piece| piece.billed_time.part_ms();
+    let mut eras: Vec<(Era, Vec<&mut Piece>)> = Vec::new();
+    for era in [Era::Before, Era::Shown, Era::After] {
+        eras.push((era, Vec::new()));
+    }
+    for piece in pieces {
+        let era = rows[piece.row as usize].era;
+        eras.iter_mut().find(|(of, _)| *of == era).expect("all three are there").1.push(piece);
+    }
+    eras.retain(|(_, pieces)| !pieces.is_empty());
+    let weights: Vec<i128> = eras.iter().map(|(_, pieces)| pieces.iter().map(|piece| weight(piece)).sum()).collect();
+    let parts = spread_by(list_cost, &weights).into_iter().zip(spread_by(cost, &weights));
+    for ((_, pieces), (list_cost, cost)) in eras.into_iter().zip(parts) {
+        let weights: Vec<i128> = pieces.iter().map(|piece| weight(piece)).collect();
+        let amounts = spread_by(list_cost, &weights).into_iter().zip(spread_by(cost, &weights));
+        for (piece, (list_cost, cost)) in pieces.into_iter().zip(amounts) {
+            (piece.list_cost, piece.cost) = (Some(list_cost), Some(cost));
+        }
+    }
+}
+
 /// All pieces of all leaves.
 pub(crate) struct Pieces {
     /// By leaf, then by row.
@@ -32,8 +57,10 @@ impl Pieces {
     /// `row_of`: the row's place of each bundle.
     ///
     /// A leaf in one row is there whole. One in several is spread by its unrounded cost, which inside of one leaf is its
-    /// billed time, by largest remainder; of equal remainders the one whose row comes first takes it, and rows are in the order of their values.
-    pub fn of(leaves: &Leaves<'_>, bundles: &[Bundle], row_of: &[u32]) -> Self {
+    /// billed time, by largest remainder; of equal remainders the one whose row comes first takes it, and rows are in the order of their
+    /// values. A range that cuts the leaf's month cuts the amount first, and what is shown of it is spread then: so that every grouping
+    /// of a range has one total, too.
+    pub fn of(leaves: &Leaves<'_>, bundles: &[Bundle], row_of: &[u32], rows: &[RowKey]) -> Self {
         let mut sums: FxHashMap<(u32, u32), (CardTime, CardTime)> = FxHashMap::default();
         for ((bundle, &leaf), &row) in bundles.iter().zip(&leaves.of_bundle).zip(row_of) {
             if leaf != NO_LEAF {
@@ -63,11 +90,7 @@ impl Pieces {
                 continue;
             }
             cut = true;
-            let weights: Vec<i128> = pieces.iter().map(|piece| piece.billed_time.part_ms()).collect();
-            let (list_costs, costs) = (spread_by(list_cost.micros(), &weights), spread_by(cost.micros(), &weights));
-            for (piece, (list_cost, cost)) in pieces.iter_mut().zip(list_costs.into_iter().zip(costs)) {
-                (piece.list_cost, piece.cost) = (Some(list_cost), Some(cost));
-            }
+            spread_over(pieces, rows, list_cost.micros(), cost.micros());
         }
         let pieces = Self { all, cut };
         pieces.assert_entries_add_up(leaves);

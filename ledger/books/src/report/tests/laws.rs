@@ -139,6 +139,23 @@ proptest! {
         }
     }
 
+    /// A range that cuts months, too: what is shown of a month doesn't depend on what it is shown by.
+    #[test]
+    fn led_6_every_grouping_of_a_range_has_the_same_total(world in any_world(), from in 0i64..9_000, length in 1i64..3_000) {
+        let book = book(ODD);
+        let start = Zone::UTC.month(world.all().start()).unwrap().interval(Zone::UTC).start();
+        let at = |bucket: i64| Timestamp::from_unix_ms(start.unix_ms() + bucket * cardhour_domain::BUCKET_MS);
+        let range = Interval::new(at(from), at(from + length));
+        let whole = world.report(Some(&book), &ReportQuery { range, ..query(ReportKind::Bill, "") }).table;
+        prop_assume!(whole.total.is_some());
+        for by in GROUPINGS {
+            let table = world.report(Some(&book), &ReportQuery { range, ..query(ReportKind::Bill, by) }).table;
+            let (total, rows) = totals(&table);
+            prop_assert_eq!(&total, &rows, "rows by {}", by);
+            prop_assert_eq!(total[1], totals(&whole).0[1], "total by {}", by);
+        }
+    }
+
     /// Two ranges that meet: what each shows of a month adds up to the month.
     #[test]
     fn led_6_the_parts_of_a_cut_month_add_up_to_it(world in any_world(), cut in 0i64..9_000) {
