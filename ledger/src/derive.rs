@@ -29,8 +29,18 @@ pub(crate) const TRIES: u32 = 60;
 /// `fresh`: what of the facts need not be read.
 pub(crate) async fn catch_up(store: &Store, fresh: &FreshJobs) -> Result<(), Error> {
     for attempt in 0..TRIES {
-        let facts = Facts::load(store).await?;
+        // In this order: what usage was made from was there before it.
         let books = store.open_or_create(&USAGE).await?;
+        let facts = Facts::load(store).await?;
+        for (name, version) in facts.marks() {
+            if let Some(seen) = books.mark(&name).await?.filter(|seen| *seen > version) {
+                let what = format!(
+                    "its log ends at version {version}, and usage was made from version {seen}: part of the ledger's folder is missing or \
+                     was put back from an older copy; put all of it back, or make a new ledger and import again"
+                );
+                return Err(Error::damaged(&name, what));
+            }
+        }
         let touched = touched(&facts, &books).await?;
         let Some(touched) = touched else { return Ok(()) };
         if rebuild(store, &facts, fresh, books, touched).await? {

@@ -11,7 +11,7 @@ use crate::{charges, sql, traced};
 use cardhour_books::bill::{Charge, charges as charges_of};
 use cardhour_books::line::Line;
 use cardhour_books::prices::PriceBook;
-use cardhour_books::report::{ReportInput, ReportQuery, report};
+use cardhour_books::report::{Dimension, ReportInput, ReportQuery, report};
 use cardhour_books::table::Table;
 use cardhour_books::trace::trace;
 use cardhour_domain::{BUCKET_MS, Interval, Timestamp, Zone};
@@ -117,12 +117,12 @@ impl Books {
         let book = self.prices(request.prices.as_deref())?;
         let reading = self.ledger.read().await?;
         let all = reading.extent();
-        let query = ReportQuery {
-            report: request.report,
-            by: request.by.clone(),
-            range: self.range(request, all)?,
-            zone: request.zone,
-        };
+        let mut by = request.by.clone();
+        // A line of one user's has to say so: `trace` knows nothing else of what was asked.
+        if request.user.is_some() && !by.contains(&Dimension::User) {
+            by.push(Dimension::User);
+        }
+        let query = ReportQuery { report: request.report, by, range: self.range(request, all)?, zone: request.zone };
         // Empty books have no time; any will do to make a report without rows.
         let slots = query.slots(all.unwrap_or_else(first_bucket), book.as_ref(), self.zone())?;
         let mut input = if all.is_some() { reading.input(&slots).await? } else { ReportInput::default() };

@@ -125,7 +125,7 @@ pub enum Command {
     #[command(after_help = "Examples:\n  cardhour doctor\n  cardhour doctor --map site.toml --file sacct-march.txt.gz")]
     Doctor(DoctorArgs),
     /// Print the config that is in force, with defaults
-    #[command(after_help = "Example:\n  cardhour config > ~/.config/cardhour/config.toml")]
+    #[command(after_help = "Example:\n  cardhour --ledger /srv/books config")]
     Config,
     /// Print completions for a shell
     #[command(after_help = "Example:\n  cardhour completions bash > /etc/bash_completion.d/cardhour")]

@@ -31,6 +31,8 @@ use std::path::Path;
 pub struct Tally {
     /// Rows of the files.
     pub read: u64,
+    /// How many of them are steps of jobs, which hold nothing themselves.
+    pub steps: u64,
     /// What came of them.
     pub booked: Booked,
 }
@@ -38,6 +40,7 @@ pub struct Tally {
 impl Tally {
     fn add(&mut self, other: Self) {
         self.read += other.read;
+        self.steps += other.steps;
         self.booked.booked += other.booked.booked;
         self.booked.unchanged += other.booked.unchanged;
         self.booked.superseded += other.booked.superseded;
@@ -47,8 +50,13 @@ impl Tally {
     fn sentence(self) -> String {
         let Booked { booked, unchanged, superseded, quarantined } = self.booked;
         let count = |count: u64| grouped(&count.to_string());
+        let steps = match self.steps {
+            0 => String::new(),
+            1 => ", 1 of them a step".to_owned(),
+            steps => format!(", {} of them steps", count(steps)),
+        };
         format!(
-            "{} rows read: {} booked, {} unchanged, {} superseded, {} quarantined",
+            "{} rows read{steps}: {} booked, {} unchanged, {} superseded, {} quarantined",
             count(self.read),
             count(booked),
             count(unchanged),
@@ -60,7 +68,7 @@ impl Tally {
     fn json(self) -> String {
         let Booked { booked, unchanged, superseded, quarantined } = self.booked;
         serde_json::json!({
-            "read": self.read, "booked": booked, "unchanged": unchanged, "superseded": superseded, "quarantined": quarantined
+            "read": self.read, "steps": self.steps, "booked": booked, "unchanged": unchanged, "superseded": superseded, "quarantined": quarantined
         })
         .to_string()
     }
@@ -83,19 +91,31 @@ pub async fn import(books: &Books, command: &ImportCommand, now: Timestamp) -> R
                 let (name, listed) = list(file, args, NODE_FIELDS, nodes)?;
                 let read = listed.rows_read;
                 warn_of(&name, &listed.rejected);
-                Tally { read, booked: books.ledger().import_nodes(&name, listed.rows, listed.rejected).await? }
+                Tally {
+                    read,
+                    steps: 0,
+                    booked: books.ledger().import_nodes(&name, listed.rows, listed.rejected).await?,
+                }
             }
             ImportCommand::Reservations(args) => {
                 let (name, listed) = list(file, args, RESERVATION_FIELDS, reservations)?;
                 let read = listed.rows_read;
                 warn_of(&name, &listed.rejected);
-                Tally { read, booked: books.ledger().import_reservations(&name, listed.rows, listed.rejected).await? }
+                Tally {
+                    read,
+                    steps: 0,
+                    booked: books.ledger().import_reservations(&name, listed.rows, listed.rejected).await?,
+                }
             }
             ImportCommand::Outages(args) => {
                 let (name, listed) = list(file, args, OUTAGE_FIELDS, outages)?;
                 let read = listed.rows_read;
                 warn_of(&name, &listed.rejected);
-                Tally { read, booked: books.ledger().import_outages(&name, listed.rows, listed.rejected).await? }
+                Tally {
+                    read,
+                    steps: 0,
+                    booked: books.ledger().import_outages(&name, listed.rows, listed.rejected).await?,
+                }
             }
         };
         if output == OutputKind::Text {
@@ -135,10 +155,13 @@ async fn import_jobs(books: &Books, file: &Path, args: &JobsArgs, now: Timestamp
     }
     warn_of(&name, &imported.rejected);
     let mut progress = Progress::new(&format!("booking {name}"), 0, Unit::Items);
-    let read = imported.rows_read;
+    let (read, steps) = (imported.rows_read, imported.steps);
+    if steps > 0 && imported.attempts.is_empty() && imported.rejected.is_empty() {
+        tell("note: there are only steps in it, which hold nothing themselves: export their jobs, too");
+    }
     let booking = books.ledger().import_jobs(&name, imported.attempts, imported.rejected, imported.coverage);
     let booked = progress.during(booking).await?;
-    Ok(Tally { read, booked })
+    Ok(Tally { read, steps, booked })
 }
 
 /// The attempts of a source, of at most `most` records. Errors: nothing can be read from it, or the map doesn't fit.

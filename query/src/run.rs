@@ -155,7 +155,7 @@ async fn me(scene: &Scene, args: &MeArgs) -> Result<Exit, Error> {
         tell(&format!("nothing was held by {:?}: --user takes the name as the records have it", args.user));
     }
     print::table(&reported.table, &args.output)?;
-    Ok(Exit::Done)
+    Ok(if reported.has_holes { Exit::No } else { Exit::Done })
 }
 
 async fn maintain(scene: &Scene, args: &MaintainArgs) -> Result<Exit, Error> {

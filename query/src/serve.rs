@@ -98,9 +98,9 @@ fn router(service: Service, access: access::Access) -> Router {
     }
     router
         .fallback(pages::nothing_here)
-        .layer(from_fn_with_state(service.clone(), telemetry::count))
         .layer(DefaultBodyLimit::max(MOST_BODY_BYTES))
         .layer(from_fn_with_state(access, access::guard))
+        .layer(from_fn_with_state(service.clone(), telemetry::count))
         .layer(from_fn(problem::envelope))
         .with_state(service)
 }

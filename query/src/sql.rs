@@ -17,7 +17,11 @@ use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::{SQLOptions, SessionConfig, SessionContext};
 use futures::TryStreamExt;
-use std::sync::Arc;
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, LazyLock};
+use std::task::{Context, Poll};
+use tokio::runtime::{Builder, Runtime};
 
 /// Whether a query may ask for a table that is worked out on demand. A name inside a text or a comment is a needless yes.
 pub fn mentions(query: &str, table: &str) -> bool {
@@ -32,9 +36,10 @@ pub async fn run(
     query: &str,
     limits: SqlLimits,
 ) -> Result<Rows, Error> {
-    let answer = async {
+    let query = query.to_owned();
+    let answer = async move {
         let session = session(tables, charges, limits).await?;
-        let plan = plan(session.state(), query).await?;
+        let plan = plan(session.state(), &query).await?;
         let options = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
         options.verify_plan(&plan).map_err(|_| Error::SqlWrites)?;
         let frame = session.execute_logical_plan(plan).await.map_err(of_query)?;
@@ -51,7 +56,33 @@ pub async fn run(
         Ok(Rows { schema, batches })
     };
     let timeout = || Error::SqlTimeout { after: duration_text(limits.timeout) };
-    tokio::time::timeout(limits.timeout, answer).await.map_err(|_| timeout())?
+    let working = Working(engine()?.spawn(answer));
+    tokio::time::timeout(limits.timeout, working).await.map_err(|_| timeout())?
+}
+
+/// Work on the engine's threads, which ends when nobody waits for it any more.
+struct Working(tokio::task::JoinHandle<Result<Rows, Error>>);
+
+impl Future for Working {
+    type Output = Result<Rows, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0).poll(cx).map(|done| done.expect("a query is answered or its fault is a defect of ours"))
+    }
+}
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Threads on which queries are worked out, and nothing else: a join of everything with everything doesn't yield for seconds, and reports,
+/// metrics and `/healthz` must not wait for it. Errors: the system gives no threads.
+fn engine() -> Result<&'static Runtime, Error> {
+    static ENGINE: LazyLock<io::Result<Runtime>> =
+        LazyLock::new(|| Builder::new_multi_thread().thread_name("cardhour-sql").enable_all().build());
+    ENGINE.as_ref().map_err(|error| Error::Stream { doing: "start threads for SQL", source: error.kind().into() })
 }
 
 async fn session(

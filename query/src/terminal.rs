@@ -75,7 +75,8 @@ pub fn log_to_stderr(verbose: u8, usual: &str) {
     use tracing_subscriber::EnvFilter;
     // The kernel under Delta logs an error for each table that isn't there yet; what matters comes back as an error.
     let level = match verbose {
-        0 => format!("{usual},buoyant_kernel=off"),
+        // Of a race that was lost the transaction warns; it is run again here.
+        0 => format!("{usual},buoyant_kernel=off,deltalake_core::kernel::transaction=error"),
         1 => "warn,cardhour=info,cardhour_query=info,cardhour_ledger=info".to_owned(),
         _ => "info,cardhour=debug,cardhour_query=debug,cardhour_ledger=debug".to_owned(),
     };

@@ -81,8 +81,8 @@ pub struct TracedAttempt {
 /// Why there is nothing to trace.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum TraceError {
-    /// No held time is under the line.
-    #[error("nothing is held under line {0}: copy the line as the bill has it, and give the same price book")]
+    /// No attempt is under the line.
+    #[error("nothing is under line {0}: copy the line as the bill has it, and give the same price book")]
     Nothing(Line),
 }
 
@@ -153,7 +153,7 @@ fn charge(fold: &Fold<'_>, piece: &Piece, book: Option<&PriceBook>) -> TracedCha
     }
 }
 
-/// The attempts of a row's held cells.
+/// The attempts of a row's held cells, and those in it that never held anything.
 fn attempts(input: &ReportInput, fold: &Fold<'_>, row: u32) -> Vec<TracedAttempt> {
     let mut traced: FxHashMap<Option<u32>, TracedAttempt> = FxHashMap::default();
     let cells = (0..).zip(&input.cells);
@@ -180,6 +180,22 @@ fn attempts(input: &ReportInput, fold: &Fold<'_>, row: u32) -> Vec<TracedAttempt
                 names.insert(place, name.clone());
             }
         }
+    }
+    for &(_, index) in fold.never_held.iter().filter(|(of, _)| *of == row) {
+        let attempt = &input.attempts[index as usize];
+        traced.insert(
+            Some(index),
+            TracedAttempt {
+                key: Some(attempt.key.clone()),
+                user: attempt.user.clone(),
+                state: Some(attempt.state),
+                nodes: Vec::new(),
+                models: Vec::new(),
+                held: attempt.held,
+                card_time: CardTime::ZERO,
+                billed_time: CardTime::ZERO,
+            },
+        );
     }
     let mut attempts: Vec<TracedAttempt> = traced.into_values().collect();
     attempts.sort_by(|a, b| b.card_time.cmp(&a.card_time).then_with(|| a.key.cmp(&b.key)));

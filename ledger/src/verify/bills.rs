@@ -186,7 +186,16 @@ impl Desk<'_> {
     /// The file's rows, each against its own; and those that the file should have and hasn't.
     fn check_exported(&self, exported: &ExportedBill) -> Findings {
         let mut out = Findings::of_time();
-        let Some(first) = exported.rows.first() else { return out };
+        let columns: &[&str] = if self.book.is_some() { &FIGURES } else { &["card_hours", "billed_card_hours"] };
+        for name in columns.iter().filter(|name| !exported.columns.iter().any(|column| column == *name)) {
+            out.fault(&exported.name, &format!("column {name}"), "as the bill has it", "no such column");
+        }
+        let Some(first) = exported.rows.first() else {
+            if self.bill(&[], None, None).rows.iter().any(|row| row.sums.time != 0) {
+                out.fault(&exported.name, "all of it", "rows: time is held", "none");
+            }
+            return out;
+        };
         let (range, zone) = (first.line.range, first.line.zone);
         let by = &exported.by;
         let span = |range: Interval| Span { from: range.start().unix_ms(), to: range.end().unix_ms() };

@@ -12,6 +12,8 @@ pub struct ExportedBill {
     pub name: String,
     /// What it is grouped by: its columns before `line`.
     pub(super) by: Vec<Dimension>,
+    /// The names of its columns.
+    pub(super) columns: Vec<String>,
     pub(super) rows: Vec<ExportedRow>,
 }
 
@@ -70,7 +72,7 @@ impl ExportedBill {
             let figures = columns.map(|column| column.map(|i| figure(cell(i))));
             rows.push(ExportedRow { number, line, values, figures });
         }
-        Ok(Self { name: name.to_owned(), by, rows })
+        Ok(Self { name: name.to_owned(), by, columns: header, rows })
     }
 }
 

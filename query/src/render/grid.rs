@@ -49,6 +49,14 @@ impl Cell {
             Self::Truth(false) => "false",
         }
     }
+
+    /// Its text as a spreadsheet takes it for one: behind an apostrophe where it would begin a formula.
+    pub fn without_formula(&self) -> String {
+        match self {
+            Self::Text(text) if text.starts_with(['=', '+', '-', '@', '\t', '\r']) => format!("'{text}"),
+            cell => cell.text().to_owned(),
+        }
+    }
 }
 
 impl Grid {
@@ -97,7 +105,8 @@ fn cell(value: &Value) -> Cell {
 }
 
 fn array_cell(array: &dyn Array, texts: &ArrayFormatter<'_>, row: usize) -> Result<Cell, Error> {
-    if array.is_null(row) {
+    // An untyped null has no bits that say so.
+    if array.is_null(row) || *array.data_type() == DataType::Null {
         return Ok(Cell::Absent);
     }
     let text = texts.value(row).try_to_string()?;

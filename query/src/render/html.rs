@@ -1,6 +1,6 @@
 //! A page of its own: no script, no other file, prints on paper.
 
-use super::Grid;
+use super::{Cell, Grid};
 use askama::Template;
 
 #[derive(Template)]
@@ -21,6 +21,11 @@ pub fn write(grid: &Grid) -> String {
 }
 
 impl Page<'_> {
+    /// What stands in a cell.
+    fn shown(&self, cell: &Cell) -> String {
+        cell.without_formula()
+    }
+
     /// Class of a cell: numbers stand to the right.
     fn class(&self, i: &usize) -> &'static str {
         if self.grid.is_number[*i] { "n" } else { "" }

@@ -12,7 +12,7 @@ pub fn write(grid: &Grid) -> String {
     line(grid.header.iter().map(|name| escaped(name)).collect());
     line(grid.is_number.iter().map(|is_number| if *is_number { "---:" } else { "---" }.to_owned()).collect());
     for row in &grid.rows {
-        line(row.iter().map(|cell| escaped(cell.text())).collect());
+        line(row.iter().map(|cell| escaped(&cell.without_formula())).collect());
     }
     if let Some(total) = &grid.total {
         line(total.iter().map(bold).collect());

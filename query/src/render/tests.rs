@@ -169,7 +169,7 @@ fn markdown_escapes_what_would_be_a_mark() {
     | project | jobs | billed card hours | coverage | cost CNY |
     | --- | ---: | ---: | ---: | ---: |
     | 卡时 | 12,040 | 135,584.8014 | 99.9 % | 2,508,318.83 |
-    | =1+1, "x"\|&lt;b&gt; \[31m | 1 | 0.000028 | 100.0 % |  |
+    | '=1+1, "x"\|&lt;b&gt; \[31m | 1 | 0.000028 | 100.0 % |  |
     | **total** | **12,041** | **135,584.8014** | **99.9 %** | **2,508,318.83** |
 
     - no price for model "A100" from 2026-03-01
@@ -191,7 +191,7 @@ fn html_is_one_page_in_which_names_are_text() {
     <thead><tr><th scope="col" class="">project</th><th scope="col" class="n">jobs</th><th scope="col" class="n">billed card hours</th><th scope="col" class="n">coverage</th><th scope="col" class="n">cost CNY</th></tr></thead>
     <tbody>
     <tr><td class="">卡时</td><td class="n">12,040</td><td class="n">135,584.8014</td><td class="n">99.9 %</td><td class="n">2,508,318.83</td></tr>
-    <tr><td class="">=1+1, &#34;x&#34;|&#60;b&#62;ESC[31m</td><td class="n">1</td><td class="n">0.000028</td><td class="n">100.0 %</td><td class="n"></td></tr>
+    <tr><td class="">&#39;=1+1, &#34;x&#34;|&#60;b&#62;ESC[31m</td><td class="n">1</td><td class="n">0.000028</td><td class="n">100.0 %</td><td class="n"></td></tr>
     </tbody>
     <tfoot><tr><td class="">total</td><td class="n">12,041</td><td class="n">135,584.8014</td><td class="n">99.9 %</td><td class="n">2,508,318.83</td></tr></tfoot>
     </table>

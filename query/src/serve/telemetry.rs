@@ -82,7 +82,8 @@ impl Telemetry {
         registry.register("cardhour_ledger_simulated", "1 for a demo whose figures come from a generator", simulated);
         let card_seconds = Figure::<InState>::default();
         for (state, hours) in &pool.card_hours {
-            let seconds = hours * Decimal::from(3600);
+            // A report's hours have six decimals, which are 3.6 ms: hundredths of seconds are what they surely say.
+            let seconds = (hours * Decimal::from(3600)).round_dp(2);
             card_seconds.get_or_create(&InState { state }).set(shown(seconds));
         }
         registry.register_with_unit(

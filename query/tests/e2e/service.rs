@@ -132,6 +132,10 @@ fn nobody_without_the_token_learns_more_than_that_it_runs() {
         assert_eq!(reply.status, 401, "{path}");
         assert!(!reply.body.contains("vision"), "{path}");
     }
+    // And whoever tries is counted.
+    let metrics = service.get("/metrics").body;
+    let refused = "cardhour_http_requests_total{route=\"/api/v1/report/{name}\",status=\"401\"} 1";
+    assert!(metrics.contains(refused), "{metrics}");
 }
 
 #[test]

@@ -102,6 +102,19 @@ fn a_bill_of_any_shape_is_proven_and_a_changed_cent_is_named() {
         assert_eq!(fault["found"], other.parse::<rust_decimal::Decimal>().unwrap().to_string());
         assert!(fault["where"].as_str().unwrap().starts_with("line 2 of "), "{fault}");
     }
+    // All rows, or the column that matters, are gone: nothing that is left is wrong, and it is no proof.
+    let bill = site.ok("report bill --by project --format csv");
+    let header = bill.lines().next().unwrap();
+    let cost = header.split(',').position(|name| name == "cost").unwrap();
+    let without = |line: &str| {
+        let cells = line.split(',').enumerate().filter(|(i, _)| *i != cost);
+        cells.map(|(_, cell)| cell).collect::<Vec<_>>().join(",")
+    };
+    let without_cost: String = bill.lines().map(|line| without(line) + "\n").collect();
+    for left in [format!("{header}\n"), without_cost] {
+        let answer = site.run(&format!("verify --bill {}", site.file("bill.csv", &left)));
+        assert_eq!(answer.code, Some(1), "{left}\n{}", answer.out);
+    }
     let answer = site.run(&format!("verify --bill {}", site.file("bill.csv", "what,is,this\n")));
     assert_eq!(answer.code, Some(2), "{answer:?}");
 }

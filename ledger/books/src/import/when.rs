@@ -82,7 +82,12 @@ impl When {
         let submitted_at = told.submitted.map(Moment::earlier);
         let mut when = Self { is_final, submitted_at, started_at: None, ended_at: None, vouched_until: None };
         match (started, told.ended.filter(|_| is_final)) {
-            (None, end) => when.ended_at = end.map(Moment::earlier),
+            (None, end) => {
+                when.ended_at = end.map(Moment::earlier);
+                // A run that took time had a start, whatever else the row leaves out.
+                let length_ms = told.length_ms.filter(|ms| *ms > 0);
+                when.started_at = when.ended_at.zip(length_ms).and_then(|(end, ms)| end.checked_add_ms(-ms));
+            }
             (Some(start), Some(end)) => {
                 let (start, end) = best_pair(start, end, told.length_ms);
                 (when.started_at, when.ended_at) = (Some(start), Some(end));

@@ -51,22 +51,22 @@ impl<'a> Capacity<'a> {
         let mut groups: Vec<GroupCapacity<'a>> = Vec::new();
         for cell in input.capacity.iter().filter(|cell| shown(cell.slot)) {
             let group = *numbers.entry(key(&cell.cluster, &cell.node, &cell.model, cell.slot)).or_insert_with(|| {
-                let cluster = Some(&cell.cluster);
-                let place = match levels[&*cell.cluster] {
-                    Level::Node => Place {
-                        cluster,
-                        pool: cell.pool.as_ref(),
-                        node: cell.node.as_ref(),
-                        model: cell.model.as_ref(),
-                    },
-                    Level::Model => Place { cluster, model: cell.model.as_ref(), ..Place::default() },
-                    Level::Cluster => Place { cluster, ..Place::default() },
+                let is_node = levels[&*cell.cluster] == Level::Node;
+                let place = Place {
+                    cluster: Some(&cell.cluster),
+                    pool: cell.pool.as_ref(),
+                    node: cell.node.as_ref().filter(|_| is_node),
+                    model: cell.model.as_ref(),
                 };
                 let zero = CardTime::ZERO;
                 groups.push(GroupCapacity { place, slot: cell.slot, capacity: zero, over: zero, unaccounted: zero });
                 groups.len() - 1
             });
-            groups[group].capacity += cell.card_time;
+            let group = &mut groups[group];
+            group.capacity += cell.card_time;
+            // What isn't the same for all of it can't be said of it.
+            group.place.pool = group.place.pool.filter(|pool| cell.pool.as_ref() == Some(pool));
+            group.place.model = group.place.model.filter(|model| cell.model.as_ref() == Some(model));
         }
         let mut states = vec![CardTime::ZERO; groups.len()];
         let mut unknown: Vec<&Name> = Vec::new();

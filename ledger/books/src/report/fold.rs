@@ -24,6 +24,8 @@ pub(crate) struct Fold<'a> {
     pub sums: Vec<Sums>,
     /// Of the rows that are shown.
     pub total: Sums,
+    /// Row and attempt of those that never held anything.
+    pub never_held: Vec<(u32, u32)>,
     row_of_bundle: Vec<u32>,
     bundle_of_cell: Vec<u32>,
     pub leaves: Leaves<'a>,
@@ -39,7 +41,8 @@ impl<'a> Fold<'a> {
         let leaves = Leaves::of(&bundles, slots, book);
         let mut rows = Rows::new(by, slots, book);
         let row_of = rows_of_bundles(input, &bundles, &leaves, &mut rows, report);
-        let never_held = if counts_jobs(report) { rows_of_never_held(input, range, &mut rows) } else { Vec::new() };
+        let never_held =
+            if counts_jobs(report) { rows_of_never_held(input, range, slots, &mut rows) } else { Vec::new() };
         let capacity = match report {
             ReportKind::Capacity | ReportKind::Coverage => Some(Capacity::of(input, slots)),
             ReportKind::Usage | ReportKind::Bill | ReportKind::Owners => None,
@@ -54,6 +57,8 @@ impl<'a> Fold<'a> {
 
         let (rows, place_of) = rows.finish();
         let in_order = |row: u32| if row == NO_ROW { NO_ROW } else { place_of[row as usize] };
+        let never_held: Vec<(u32, u32)> =
+            never_held.into_iter().map(|(row, attempt)| (in_order(row), attempt)).collect();
         let row_of: Vec<u32> = row_of.into_iter().map(in_order).collect();
         let mut sums = vec![Sums::default(); rows.len()];
         for (bundle, &row) in bundles.all.iter().zip(&row_of).filter(|(_, row)| **row != NO_ROW) {
@@ -75,9 +80,8 @@ impl<'a> Fold<'a> {
         let mut total = Sums::default();
         if counts_jobs(report) {
             add_asked(input, &bundles, &row_of, &mut sums);
-            let never_held = never_held.into_iter().map(|(row, attempt)| (in_order(row), attempt));
             let holders = bundles.holders.iter().map(|&(bundle, attempt)| (row_of[bundle as usize], attempt));
-            count_jobs(input, never_held.chain(holders), &rows, &mut sums, &mut total);
+            count_jobs(input, never_held.iter().copied().chain(holders), &rows, &mut sums, &mut total);
         }
         let pieces = Pieces::of(&leaves, &bundles.all, &row_of, &rows);
         if let Some(book) = book {
@@ -93,6 +97,7 @@ impl<'a> Fold<'a> {
             rows,
             sums,
             total,
+            never_held,
             row_of_bundle: row_of,
             bundle_of_cell: bundles.of_cell,
             leaves,
@@ -161,16 +166,25 @@ fn rows_of_bundles<'a>(
     numbers
 }
 
-/// Attempts that never held anything are in the row of what is known of them, with place and time absent; in a report of a
-/// range, those that were submitted in it.
-fn rows_of_never_held<'a>(input: &'a ReportInput, range: Option<Interval>, rows: &mut Rows<'a>) -> Vec<(u32, u32)> {
+/// Attempts that never held anything are in the row of what is known of them, with the place absent, at the time they were submitted (else
+/// started); in a report of a range, those of which that lies in it.
+fn rows_of_never_held<'a>(
+    input: &'a ReportInput,
+    range: Option<Interval>,
+    slots: &Slots,
+    rows: &mut Rows<'a>,
+) -> Vec<(u32, u32)> {
     let mut found = Vec::new();
     for (index, attempt) in (0..).zip(&input.attempts).filter(|(_, attempt)| attempt.never_held()) {
-        let submitted_in = |range: Interval| attempt.submitted_at.is_some_and(|at| range.contains(at));
-        if range.is_none_or(submitted_in) {
+        let at = attempt.submitted_at.or(attempt.held.map(Interval::start));
+        if range.is_none_or(|range| at.is_some_and(|at| range.contains(at))) {
             let group = rows.attempt(attempt);
             let place = rows.place(Place { cluster: Some(&attempt.cluster), ..Place::default() });
-            found.push((rows.row_without_time(group, place), index));
+            let row = match at.and_then(|at| slots.slot_of(at.bucket_start())) {
+                Some(slot) => rows.row(group, place, slot, None),
+                None => rows.row_without_time(group, place),
+            };
+            found.push((row, index));
         }
     }
     found

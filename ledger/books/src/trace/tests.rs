@@ -67,5 +67,5 @@ fn a_line_that_cuts_a_leaf_says_which_part_of_it_is_its_own() {
 #[test]
 fn a_line_with_nothing_under_it_is_an_error_that_names_it() {
     let error = traced(&pool(), "project=chess").unwrap_err();
-    assert!(error.to_string().starts_with("nothing is held under line project=chess"));
+    assert!(error.to_string().starts_with("nothing is under line project=chess"));
 }

@@ -112,3 +112,14 @@ fn k15_a_row_whose_times_cannot_be_is_refused_with_the_reason() {
         "ended_at: is absent, yet the job is over (failed)",
     );
 }
+
+/// By hand: an hour before 02:00 is 01:00. A run that took no time may have waited until it was cancelled.
+#[test]
+fn a_run_that_took_time_has_a_start_also_where_the_row_leaves_it_out() {
+    let told = "2026-03-01T00:00:00Z - 2026-03-02T02:00:00Z";
+    let expected = "final 2026-03-01T00:00:00Z 2026-03-02T01:00:00Z 2026-03-02T02:00:00Z -";
+    check(told, Some(3_600), JobState::Completed, OverBy::State, expected);
+    let never = "final 2026-03-01T00:00:00Z - 2026-03-02T02:00:00Z -";
+    check(told, Some(0), JobState::Cancelled, OverBy::State, never);
+    check(told, None, JobState::Cancelled, OverBy::State, never);
+}
