@@ -64,9 +64,9 @@ pub(crate) async fn jobs(store: &Store, attempts: Vec<Arc<Attempt>>) -> Result<(
         let flat = standing.iter().flat_map(|(_, rows)| rows.iter().map(|(key, version)| (key.as_str(), *version)));
         let resolution = resolve(flat, incoming.clone());
         let booked = Booked {
-            booked: resolution.stand.len() as u64,
+            booked: (resolution.stand.len() - resolution.renewed.len()) as u64,
             unchanged: resolution.unchanged,
-            superseded: (resolution.lost.len() + resolution.displaced.len()) as u64,
+            superseded: (resolution.lost.len() + resolution.displaced.len() - resolution.renewed.len()) as u64,
             quarantined: 0,
         };
         let displaced: HashSet<AttemptKey> = resolution.displaced.into_iter().collect();
@@ -77,7 +77,8 @@ pub(crate) async fn jobs(store: &Store, attempts: Vec<Arc<Attempt>>) -> Result<(
             .collect();
         let (kept, given_way) = split(&snapshot, &hit, &displaced).await?;
         let mut history = resolution.lost;
-        history.extend(given_way.iter().cloned());
+        let renewed: HashSet<AttemptKey> = resolution.renewed.into_iter().collect();
+        history.extend(given_way.iter().filter(|(attempt, _)| !renewed.contains(&attempt.key)).cloned());
         add_history(store, history).await?;
         if resolution.stand.is_empty() && hit.is_empty() {
             return Ok((booked, FreshJobs::default()));

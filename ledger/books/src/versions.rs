@@ -85,6 +85,8 @@ pub struct Resolution {
     pub lost: Vec<Versioned>,
     /// Attempts that stood and give way to one of `stand`: history.
     pub displaced: Vec<AttemptKey>,
+    /// Those of `displaced` that give way to a row that says the same and is vouched for later: no history, and nothing new.
+    pub renewed: Vec<AttemptKey>,
     /// How many of the import's rows said what the books already knew.
     pub unchanged: u64,
 }
@@ -162,6 +164,10 @@ pub fn resolve<'a>(standing: impl Iterator<Item = (&'a str, Version)>, incoming:
             None => out.stand.push((attempt, version)),
             Some(old) if *old == version => out.unchanged += 1,
             Some(old) if *old < version => {
+                if version.is_final && old.content == version.content {
+                    out.renewed.push(key.clone());
+                    out.unchanged += 1;
+                }
                 out.displaced.push(key.clone());
                 out.stand.push((attempt, version));
             }

@@ -346,3 +346,38 @@ fn an_absent_value_is_null_in_json_whatever_its_type() {
     let rows: serde_json::Value = serde_json::from_str(&answer(imported().command().args(query)).out).unwrap();
     assert_eq!(rows, serde_json::json!([{"a": null, "b": null}]));
 }
+
+/// Accounting is corrected after the fact: what the later export says stands, whichever is imported first, and the bill follows.
+#[test]
+fn a_correction_of_finished_jobs_stands_when_its_export_is_later() {
+    let export = |account: &str| {
+        let row = |i: u32| {
+            format!(
+                "{i}|{i}|c|{account}|u|COMPLETED|2026-03-0{i}T00:00:00|2026-03-0{i}T00:00:00|2026-03-0{i}T02:00:00|gres/gpu=1\n"
+            )
+        };
+        let header = "JobID|DBIndex|Cluster|Account|User|State|Submit|Start|End|AllocTRES\n";
+        header.to_owned() + &(1..=8).map(row).collect::<String>()
+    };
+    let books = |order: [(&str, &str); 3]| {
+        let site = Site::new();
+        for (account, as_of) in order {
+            let file = site.file("sacct.txt", export(account));
+            site.import(&format!("jobs {file} --format sacct --as-of {as_of} --covers 2026-03-01..2026-04-01"));
+            site.ok("verify");
+        }
+        site.report("usage --by project").by("project", "card_hours")
+    };
+    let (wrong, right) = (("old", "2026-04-01"), ("corrected", "2026-05-01"));
+    // By hand: eight jobs of one card and two hours.
+    let expected = [("corrected".to_owned(), "16.000000".to_owned())].into();
+    assert_eq!(books([wrong, right, wrong]), expected);
+    assert_eq!(books([right, wrong, right]), expected);
+
+    let site = Site::new();
+    let file = site.file("sacct.txt", export("team"));
+    site.import(&format!("jobs {file} --format sacct --as-of 2026-04-01"));
+    let again = site.ok(&format!("import jobs {file} --format sacct --as-of 2026-05-01"));
+    assert!(again.contains("0 booked, 8 unchanged, 0 superseded"), "{again}");
+    assert_eq!(site.sql("select count(*) as n from jobs_history").only("n"), "0");
+}

@@ -123,3 +123,23 @@ proptest! {
         prop_assert_eq!(&stand(&[right.to_vec(), left.to_vec(), rows.clone()]), &expected);
     }
 }
+
+/// A correction of a finished job stands when its export is the later one, in any order; the same row, vouched for later, only says so.
+#[test]
+fn of_two_final_rows_the_later_as_of_stands() {
+    let said = |state: &str, as_of: i64| {
+        let mut row = attempt(&format!("1 {state} 200 250"));
+        row.as_of = Some(Timestamp::from_unix_s(as_of));
+        row
+    };
+    let (wrong, right, again) = (said("completed", 300), said("node_fail", 400), said("completed", 350));
+    let books = |imports: &[&Attempt]| stand(&imports.iter().map(|row| vec![(*row).clone()]).collect::<Vec<_>>());
+    for imports in [[&wrong, &again, &right], [&right, &wrong, &again], [&again, &right, &wrong]] {
+        assert_eq!(books(&imports), books(&[&right]));
+    }
+    let standing = Version::of(&wrong);
+    let renewal =
+        resolve([(wrong.key.as_str(), standing)].into_iter(), vec![(Arc::new(again.clone()), Version::of(&again))]);
+    assert_eq!((renewal.renewed.len(), renewal.unchanged, renewal.lost.len()), (1, 1, 0));
+    assert_eq!(renewal.stand[0].0.as_of, again.as_of);
+}

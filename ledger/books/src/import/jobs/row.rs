@@ -189,17 +189,18 @@ fn length(bound: &BoundMapping, record: &Record, suspended_ms: i64) -> Result<Op
     }
 }
 
-/// Up to when a row's source vouches for it: of one that is over, its end, else its start or submit; of an open one what whoever
-/// imports says, the row, the map, or its length. None: only the whole file can say.
+/// Up to when a row's source vouches for it: what whoever imports says, the row, or the map; else of one that is over its end, else its
+/// start or submit, before which nobody vouches for it, and of an open one its length. None: only the whole file can say.
 fn as_of(file: &File<'_>, record: &Record, when: &When) -> Result<Option<Timestamp>, Refusal> {
-    if when.is_final {
-        return Ok(when.ended_at.or(when.started_at).or(when.submitted_at));
-    }
     let own = time("as_of", &file.bound.as_of, record)?.map(Moment::earlier);
     if let Some(own) = own {
         check_past("as_of", own, file.options.now)?;
     }
-    let as_of = file.options.as_of.or(own).or(file.bound.map_as_of).or(when.vouched_until);
+    let said = file.options.as_of.or(own).or(file.bound.map_as_of);
+    if when.is_final {
+        return Ok(said.max(when.ended_at.or(when.started_at).or(when.submitted_at)));
+    }
+    let as_of = said.or(when.vouched_until);
     if let (Some(start), Some(end)) = (when.started_at, as_of) {
         check_length(start, end)?;
     }
