@@ -288,12 +288,16 @@ fn fleet(seed: u64) {
     for row in cut {
         assert!(deliveries.cut_off.iter().any(|part| row.starts_with(part.as_str())), "{row:?}, {replay}");
     }
+    // The whole export is the last that vouches: it says nothing new, and vouches for each attempt that is over up to its own as-of.
+    let said = |site: &Site| site.sql_text("select attempt_key, content_hash from jobs order by 1");
     let attempts = |site: &Site| site.sql_text("select attempt_key, content_hash, as_of from jobs order by 1");
-    let before = attempts(&site);
+    let before = said(&site);
     import_of(&site, &world, None);
+    assert_same(&format!("and then everything, {replay}"), &before, &said(&site));
+    assert_same(&format!("vouched for as by everything at once, {replay}"), &attempts(&whole), &attempts(&site));
     let replaced = site.sql("select count(*) as n from jobs_history").only("n").to_owned();
     import_of(&site, &world, None);
-    assert_same(&format!("and then everything, {replay}"), &before, &attempts(&site));
+    assert_same(&format!("and everything again, {replay}"), &attempts(&whole), &attempts(&site));
     assert_eq!(site.sql("select count(*) as n from jobs_history").only("n"), replaced, "{replay}");
     println!("{replay}");
     assert_true(&site, &world);
