@@ -1,6 +1,7 @@
 //! A ledger of its own, and the binary to run on it.
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -187,7 +188,8 @@ pub fn shared(name: &str) -> Option<PathBuf> {
         return Some(path);
     }
     assert!(!require_all(), "{} is not there, and CARDHOUR_REQUIRE_ALL is set", path.display());
-    println!("skipped: {name} needs the shared data folder");
+    // Not by println!, which is captured of a test that passes.
+    let _ = writeln!(std::io::stderr(), "skipped: {name} needs the shared data folder");
     None
 }
 
@@ -206,7 +208,7 @@ pub fn python(script: &str, argument: &Path) -> Option<String> {
         .is_ok_and(|status| status.success());
     if !works {
         assert!(!require_all(), "Python lacks the packages of tests/requirements.txt, and CARDHOUR_REQUIRE_ALL is set");
-        println!("skipped: needs the Python packages of tests/requirements.txt");
+        let _ = writeln!(std::io::stderr(), "skipped: needs the Python packages of tests/requirements.txt");
         return None;
     }
     let answer = answer(Command::new(&python).arg("-c").arg(script).arg(argument).stdin(Stdio::null()));
