@@ -9,6 +9,7 @@ use crate::books::Books;
 use crate::cli::{ImportCommand, JobsArgs, OutputKind, SiteArgs};
 use crate::error::Error;
 use crate::render::grouped;
+use crate::request::RequestError;
 use crate::terminal::{Progress, Unit, say, tell};
 use cardhour_books::attempt::Rejected;
 use cardhour_books::import::fields::JOB_FIELDS;
@@ -21,6 +22,7 @@ use cardhour_books::import::site::nodes::{NODE_FIELDS, nodes};
 use cardhour_books::import::site::outages::{OUTAGE_FIELDS, outages};
 use cardhour_books::import::site::reservations::{RESERVATION_FIELDS, reservations};
 use cardhour_books::import::site::{ListError, Listed};
+use cardhour_books::import::when::check_past;
 use cardhour_domain::Timestamp;
 use cardhour_ledger::Booked;
 use source::{Content, Source};
@@ -140,6 +142,12 @@ async fn import_jobs(books: &Books, file: &Path, args: &JobsArgs, now: Timestamp
         now,
     };
     let map = args.map.as_deref().map(|path| read_map(path, JOB_FIELDS)).transpose()?;
+    for said in [options.as_of, map.as_ref().and_then(|map| map.as_of)].into_iter().flatten() {
+        // Open jobs would be held, and billed, up to then.
+        if check_past("as_of", said, now).is_err() {
+            return Err(RequestError::AsOf(said).into());
+        }
+    }
     let (path, format) = (file.to_owned(), args.format);
     let parsed = tokio::task::spawn_blocking(move || {
         let source = Source::read(&path)?;

@@ -204,6 +204,9 @@ pub enum RequestError {
     /// Not a time.
     #[error("{0:?} is not a time such as 2026-03-01, 2026-03-01T06:00 or 2026-03-01T06:00:00+08:00")]
     Moment(String),
+    /// Nobody can vouch for that time.
+    #[error("an as-of of {0} is before 1970 or in the future, up to which nobody can vouch for anything")]
+    AsOf(Timestamp),
     /// Not a stretch.
     #[error("{0:?} is not a stretch of time such as 2026-03-01..2026-04-01")]
     Covers(String),

@@ -320,6 +320,19 @@ fn jobs_that_hold_nothing_are_in_their_month_and_can_be_traced() {
     assert_eq!(site.run("trace month=2026-05").code, Some(2));
 }
 
+/// An open job would be held up to then, and a finished one could never be corrected.
+#[test]
+fn an_as_of_in_the_future_is_refused_with_the_command() {
+    let site = Site::new();
+    let jobs = site.file("jobs.csv", "job_id,cards,started_at,ended_at\n1,1,2026-03-01T00:00:00Z,\n");
+    let map = site.file("map.toml", "as_of = \"2099-01-01T00:00:00Z\"\n");
+    for words in [format!("import jobs {jobs} --as-of 2099-01-01"), format!("import jobs {jobs} --map {map}")] {
+        let answer = site.run(&words);
+        assert_eq!(answer.code, Some(2), "{words}: {}", answer.out);
+        assert!(answer.err.contains("2099-01-01"), "{}", answer.err);
+    }
+}
+
 #[test]
 fn steps_without_their_jobs_are_told() {
     let site = Site::new();
