@@ -142,4 +142,9 @@ fn of_two_final_rows_the_later_as_of_stands() {
         resolve([(wrong.key.as_str(), standing)].into_iter(), vec![(Arc::new(again.clone()), Version::of(&again))]);
     assert_eq!((renewal.renewed.len(), renewal.unchanged, renewal.lost.len()), (1, 1, 0));
     assert_eq!(renewal.stand[0].0.as_of, again.as_of);
+    // A correction says something new: what it corrects is history.
+    let corrected =
+        resolve([(wrong.key.as_str(), standing)].into_iter(), vec![(Arc::new(right.clone()), Version::of(&right))]);
+    assert_eq!((corrected.renewed.len(), corrected.unchanged), (0, 0));
+    assert_eq!(corrected.displaced.first(), Some(&wrong.key));
 }
