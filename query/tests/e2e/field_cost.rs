@@ -1,22 +1,13 @@
 //! Field reports of cost (`README.md` beside this file has the list), on the real binary.
 
 use crate::site::{Rows, Site, micros};
+use std::sync::LazyLock;
 
-const MAP: &str = r#"
-format = "csv"
-cluster = "c"
-[columns]
-job_id = "id"
-user = "who"
-project = "team"
-cards = "cards"
-model = "model"
-nodes = "node"
-submitted_at = "start"
-started_at = "start"
-ended_at = "end"
-state = { column = "phase", map = { Failed = "failed", Succeeded = "completed" } }
-"#;
+/// The tests' own map, with nodes and states.
+static MAP: LazyLock<String> = LazyLock::new(|| {
+    let states = "state = { column = \"phase\", map = { Failed = \"failed\", Succeeded = \"completed\" } }\n";
+    format!("{}nodes = \"node\"\n{states}", crate::site::MAP)
+});
 
 const HEADER: &str = "id,who,team,cards,model,node,start,end,phase\n";
 
@@ -49,7 +40,7 @@ fn cost(bill: &Rows) -> i128 {
 #[test]
 fn m01_a_card_is_charged_from_the_moment_it_is_held() {
     let site = priced("8.00", "1");
-    import(&site, "a", MAP, "pod-1,ann,vision,1,t4,n1,2026-03-01T10:00:00Z,2026-03-01T10:45:00Z,Failed\n", "");
+    import(&site, "a", &MAP, "pod-1,ann,vision,1,t4,n1,2026-03-01T10:00:00Z,2026-03-01T10:45:00Z,Failed\n", "");
     let bill = site.report("bill --by project");
     assert_eq!((bill.only("card_hours"), bill.only("cost")), ("0.750000", "6.00"));
 }
@@ -96,7 +87,7 @@ fn m09_time_in_which_nothing_but_free_cards_was_there_is_kept() {
     let nodes = site.file("nodes.csv", "cluster,node,model,cards,in_service_at\nc,n1,t4,1,2026-03-01T00:00:00Z\n");
     site.import(&format!("nodes {nodes}"));
     let rows = "1,ann,vision,1,t4,n1,2026-03-01T00:00:00Z,2026-03-01T01:00:00Z,Succeeded\n";
-    import(&site, "a", MAP, rows, "--as-of 2026-03-03T00:00:00Z --covers 2026-03-01..2026-03-03");
+    import(&site, "a", &MAP, rows, "--as-of 2026-03-03T00:00:00Z --covers 2026-03-01..2026-03-03");
     for (span, held, free) in
         [("--from 2026-03-01T01:00 --to 2026-03-02T04:00", 0, 27), ("--from 2026-03-01 --to 2026-03-03", 1, 47)]
     {
@@ -111,7 +102,7 @@ fn m09_time_in_which_nothing_but_free_cards_was_there_is_kept() {
 #[test]
 fn m13_a_quarter_of_an_hour_of_a_job_that_runs_all_the_time_is_a_quarter_of_an_hour() {
     let site = priced("4.00", "1");
-    import(&site, "a", MAP, "1,ann,vision,1,t4,n1,2026-03-01T00:00:00Z,2026-03-03T00:00:00Z,Succeeded\n", "");
+    import(&site, "a", &MAP, "1,ann,vision,1,t4,n1,2026-03-01T00:00:00Z,2026-03-03T00:00:00Z,Succeeded\n", "");
     for (from, to) in [("10:00", "10:15"), ("10:15", "10:30"), ("10:30", "10:45"), ("10:45", "11:00")] {
         let span = format!("--from 2026-03-02T{from} --to 2026-03-02T{to}");
         assert_eq!(site.report(&format!("usage {span}")).only("card_hours"), "0.250000", "{span}");
@@ -126,8 +117,8 @@ fn m13_a_quarter_of_an_hour_of_a_job_that_runs_all_the_time_is_a_quarter_of_an_h
 fn m15_the_same_job_from_two_sources_counts_once() {
     let site = priced("4.00", "1");
     let row = "1,ann,vision,2,t4,n1,2026-03-01T00:00:00Z,2026-03-01T03:00:00Z,Succeeded\n";
-    import(&site, "first.csv", MAP, row, "");
-    import(&site, "second.csv", MAP, &row.repeat(2), "");
+    import(&site, "first.csv", &MAP, row, "");
+    import(&site, "second.csv", &MAP, &row.repeat(2), "");
     let json = site.file(
         "third.jsonl",
         "{\"id\":\"1\",\"who\":\"ann\",\"team\":\"vision\",\"cards\":2,\"model\":\"t4\",\"node\":\"n1\",\"phase\":\"Succeeded\",\
@@ -150,7 +141,7 @@ fn m14_m19_m20_a_lost_day_is_a_hole_that_shows_until_its_export_turns_up() {
         let rows = format!("{day},ann,vision,1,t4,n1,2026-03-0{day}T00:00:00Z,2026-03-0{day}T12:00:00Z,Succeeded\n");
         let next = day + 1;
         let speaks_for = format!("--as-of 2026-03-0{next}T00:00:00Z --covers 2026-03-0{day}..2026-03-0{next}");
-        import(&site, &format!("day-{day}"), MAP, &rows, &speaks_for);
+        import(&site, &format!("day-{day}"), &MAP, &rows, &speaks_for);
     };
     let figures = || {
         let row = site.report("capacity --from 2026-03-01 --to 2026-03-04");
@@ -179,6 +170,6 @@ fn m14_m19_m20_a_lost_day_is_a_hole_that_shows_until_its_export_turns_up() {
 #[test]
 fn m21_a_weight_of_four_and_a_half_is_not_cut_to_four() {
     let site = priced("1.00", "4.5");
-    import(&site, "a", MAP, "1,ann,vision,1,t4,n1,2026-03-01T00:00:00Z,2026-03-01T01:00:00Z,Succeeded\n", "");
+    import(&site, "a", &MAP, "1,ann,vision,1,t4,n1,2026-03-01T00:00:00Z,2026-03-01T01:00:00Z,Succeeded\n", "");
     assert_eq!(site.report("bill --by project").only("standard_card_hours"), "4.500000");
 }
