@@ -84,15 +84,13 @@ pub fn attempts(
     let named = records.map(|record| {
         let record = record?;
         let name = (bound.key == RowKey::Row).then(|| equal_rows.name(&record));
-        Ok((record, name))
+        Ok::<_, Rejected>((record, name))
     });
-    ahead(named, |records| {
-        for record in records {
-            file.imported.rows_read += 1;
-            match record {
-                Err(rejected) => file.imported.rejected.push(rejected),
-                Ok((record, name)) => file.read(input, record, name),
-            }
+    ahead(named, |record| {
+        file.imported.rows_read += 1;
+        match record {
+            Err(rejected) => file.imported.rejected.push(rejected.clone()),
+            Ok((record, name)) => file.read(input, record, name.take()),
         }
     });
     let mut imported = file.finish(input);
@@ -134,19 +132,18 @@ pub(crate) struct Seen {
 const MOST_WORDS_TOLD: usize = 8;
 
 impl File<'_> {
-    fn read(&mut self, input: &[u8], record: Record, row_name: Option<RowName>) {
+    fn read(&mut self, input: &[u8], record: &Record, row_name: Option<RowName>) {
         let from = self.imported.attempts.len();
-        match row::read(self, &record, row_name) {
+        match row::read(self, record, row_name) {
             Ok(Row::Step { latest }) => {
                 self.imported.steps += 1;
                 self.latest = self.latest.max(latest);
             }
             Ok(Row::Job) => {
-                let Record { line, text, .. } = record;
                 for (i, attempt) in self.imported.attempts.iter().enumerate().skip(from) {
                     self.latest = self.latest.max(latest_of(attempt));
                     if !attempt.is_final && attempt.as_of.is_none() {
-                        self.open.push((i, line, text.clone()));
+                        self.open.push((i, record.line, record.text.clone()));
                     }
                 }
             }
