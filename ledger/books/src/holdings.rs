@@ -68,14 +68,10 @@ pub struct ShareCut {
 impl Claim {
     /// What `attempt` held; none for one that never started, took no time or has no cards.
     pub fn of(attempt: &Attempt) -> Option<Self> {
-        let end = if attempt.is_final { attempt.ended_at } else { attempt.as_of };
-        if attempt.cards.is_zero() && attempt.share_declared {
-            return None;
-        }
         Some(Self {
             key: attempt.key.clone(),
             cluster: attempt.cluster.clone(),
-            during: Interval::new(attempt.started_at?, end?)?,
+            during: held_during(attempt)?,
             share: attempt.cards,
             declared: attempt.share_declared,
             card_uuid: attempt.card_uuid.clone(),
@@ -98,6 +94,15 @@ impl Claim {
         }
         Holding { id: ContentHash::of(text.as_bytes()), claim: self, during, share }
     }
+}
+
+/// From when to when `attempt` held something: the stretch of its [`Claim`], if it has one.
+pub fn held_during(attempt: &Attempt) -> Option<Interval> {
+    if attempt.cards.is_zero() && attempt.share_declared {
+        return None;
+    }
+    let end = if attempt.is_final { attempt.ended_at } else { attempt.as_of };
+    Interval::new(attempt.started_at?, end?)
 }
 
 /// Works out the holdings of all claims. Shape: by the order of the claims, named cards last, by card and time.

@@ -48,13 +48,22 @@ pub struct UsageDay {
 ///
 /// `holdings`: at least all that overlap the spans. A cluster that has holdings and no entry in `clusters` has no known capacity.
 pub fn usage(clusters: &BTreeMap<Name, (Cluster, Frame)>, holdings: &[Holding], spans: &[Interval]) -> Usage {
-    let mut days: BTreeMap<i32, UsageDay> =
+    let mut days: Vec<(i32, UsageDay)> =
         spans.iter().flat_map(|span| span.utc_days()).map(|day| (day, UsageDay::default())).collect();
+    // Where each span's days begin among them all.
+    let mut begin = Vec::with_capacity(spans.len());
+    let mut at = 0;
+    for span in spans {
+        begin.push(at);
+        at += span.utc_days().count();
+    }
     let mut unbilled = HashMap::new();
     for (index, holding) in holdings.iter().enumerate() {
         let index = u32::try_from(index).expect("fewer than 2³² holdings in one import");
-        for inside in spans.iter().filter_map(|span| holding.during.overlap(*span)) {
-            for (_, day) in days.range_mut(inside.utc_days()) {
+        for (span, begin) in spans.iter().zip(&begin) {
+            let Some(inside) = holding.during.overlap(*span) else { continue };
+            let before = usize::try_from(inside.start().utc_day() - span.start().utc_day()).expect("not before it");
+            for (_, day) in days.iter_mut().skip(begin + before).take(inside.utc_days().count()) {
                 day.holdings.push(index);
             }
         }
@@ -63,6 +72,7 @@ pub fn usage(clusters: &BTreeMap<Name, (Cluster, Frame)>, holdings: &[Holding], 
             unbilled.insert(index, outages);
         }
     }
+    let mut days: BTreeMap<i32, UsageDay> = days.into_iter().collect();
     for (name, (cluster, frame)) in clusters {
         let of_cluster: Vec<&Holding> = holdings.iter().filter(|h| h.claim.cluster == *name).collect();
         let (rows, over) = states(cluster, frame, &of_cluster, spans);

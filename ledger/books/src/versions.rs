@@ -6,7 +6,7 @@
 
 use crate::attempt::Attempt;
 use cardhour_domain::{AttemptKey, Timestamp};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -93,8 +93,8 @@ pub struct Resolution {
 
 /// The keys that a started attempt's job may have had before its start: without the start, where the key is made of times; and without
 /// the index, since tasks of an array wait together under the id that the last of them keeps.
-fn unstarted_forms(key: &AttemptKey) -> impl Iterator<Item = AttemptKey> {
-    let (head, run) = key.as_str().rsplit_once('/').unwrap_or((key.as_str(), ""));
+fn unstarted_forms(key: &str) -> impl Iterator<Item = String> {
+    let (head, run) = key.rsplit_once('/').unwrap_or((key, ""));
     let waiting = run.strip_prefix('s').and_then(|times| {
         let digits = times.bytes().take_while(|b| b.is_ascii_digit() || *b == b'-').count();
         let (waiting, rest) = run.split_at(1 + digits);
@@ -105,75 +105,83 @@ fn unstarted_forms(key: &AttemptKey) -> impl Iterator<Item = AttemptKey> {
         .filter(|(_, index)| !index.is_empty() && index.bytes().all(|b| b.is_ascii_digit()))
         .map(|(array, _)| format!("{array}/{}", waiting.unwrap_or(run)));
     let of_job = waiting.map(|waiting| format!("{head}/{waiting}"));
-    of_job.into_iter().chain(of_task).map(|form| AttemptKey::from_stored(&form))
+    of_job.into_iter().chain(of_task)
 }
 
 /// Settles the versions of an import against those that stand.
 ///
 /// `standing` is every attempt that stands; only those that an incoming row touches are looked at. Shape: the same
 /// set of rows gives the same outcome in any order and any cut.
-pub fn resolve<'a>(standing: impl Iterator<Item = (&'a str, Version)>, incoming: Vec<Versioned>) -> Resolution {
+pub fn resolve<'a>(standing: impl Iterator<Item = (&'a str, Version)>, incoming: &[Versioned]) -> Resolution {
     let mut out = Resolution::default();
-    let mut best: Vec<Versioned> = Vec::with_capacity(incoming.len());
-    let mut place: HashMap<AttemptKey, usize> = HashMap::with_capacity(incoming.len());
-    let mut started: HashSet<AttemptKey> = HashSet::new();
-    let mut unstarted: HashSet<AttemptKey> = HashSet::new();
+    let mut standing = standing.peekable();
+    // Where nobody waits and nothing stood, nobody waited before its start.
+    let somebody_waited = standing.peek().is_some() || incoming.iter().any(|(attempt, _)| attempt.started_at.is_none());
+    let mut best: Vec<(&Arc<Attempt>, Version)> = Vec::with_capacity(incoming.len());
+    let mut place: HashMap<&str, usize> = HashMap::with_capacity(incoming.len());
+    let mut started: HashSet<String> = HashSet::new();
+    let mut unstarted: HashSet<&str> = HashSet::new();
+    let owned = |(attempt, version): (&Arc<Attempt>, Version)| (attempt.clone(), version);
     for (attempt, version) in incoming {
+        let key = attempt.key.as_str();
         match attempt.started_at {
-            Some(_) => started.extend(unstarted_forms(&attempt.key)),
-            None => _ = unstarted.insert(attempt.key.clone()),
+            Some(_) if somebody_waited => started.extend(unstarted_forms(key)),
+            Some(_) => {}
+            None => _ = unstarted.insert(key),
         }
-        let at = *place.entry(attempt.key.clone()).or_insert(best.len());
+        let at = *place.entry(key).or_insert(best.len());
         match best.get_mut(at) {
-            None => best.push((attempt, version)),
+            None => best.push((attempt, *version)),
             Some((_, known)) if known.content == version.content && known.is_final == version.is_final => {
                 known.as_of = known.as_of.max(version.as_of);
                 out.unchanged += 1;
             }
-            Some(known) if known.1 < version => out.lost.push(std::mem::replace(known, (attempt, version))),
-            Some(_) => out.lost.push((attempt, version)),
+            Some(known) if known.1 < *version => out.lost.push(owned(std::mem::replace(known, (attempt, *version)))),
+            Some(_) => out.lost.push((attempt.clone(), *version)),
         }
     }
-    // A repeated open row may have been vouched for longer by its twin.
-    for (attempt, version) in best.iter_mut().filter(|(attempt, version)| attempt.as_of != version.as_of) {
-        Arc::make_mut(attempt).as_of = version.as_of;
-    }
 
-    let mut known: BTreeMap<AttemptKey, Version> = BTreeMap::new();
+    let mut known: Vec<Option<Version>> = vec![None; best.len()];
     for (key, version) in standing {
-        let key = AttemptKey::from_stored(key);
-        if started.contains(&key) {
-            out.displaced.push(key);
+        if started.contains(key) {
+            out.displaced.push(AttemptKey::from_stored(key));
             continue;
         }
         if !unstarted.is_empty() {
-            started.extend(unstarted_forms(&key).filter(|form| unstarted.contains(form)));
+            started.extend(unstarted_forms(key).filter(|form| unstarted.contains(form.as_str())));
         }
-        if place.contains_key(&key) {
-            known.insert(key, version);
+        if let Some(at) = place.get(key) {
+            known[*at] = Some(version);
         }
     }
     out.stand.reserve_exact(best.len());
-    for (attempt, version) in best {
-        let key = &attempt.key;
-        if attempt.started_at.is_none() && started.contains(key) {
-            out.lost.push((attempt, version));
+    for ((attempt, version), known) in best.into_iter().zip(known) {
+        let row = || {
+            let mut attempt = attempt.clone();
+            // A repeated open row may have been vouched for longer by its twin.
+            if attempt.as_of != version.as_of {
+                Arc::make_mut(&mut attempt).as_of = version.as_of;
+            }
+            (attempt, version)
+        };
+        if attempt.started_at.is_none() && started.contains(attempt.key.as_str()) {
+            out.lost.push(row());
             continue;
         }
-        match known.get(key) {
-            None => out.stand.push((attempt, version)),
-            Some(old) if *old == version => out.unchanged += 1,
-            Some(old) if *old < version => {
+        match known {
+            None => out.stand.push(row()),
+            Some(old) if old == version => out.unchanged += 1,
+            Some(old) if old < version => {
                 if version.is_final && old.content == version.content {
-                    out.renewed.push(key.clone());
+                    out.renewed.push(attempt.key.clone());
                     out.unchanged += 1;
                 }
-                out.displaced.push(key.clone());
-                out.stand.push((attempt, version));
+                out.displaced.push(attempt.key.clone());
+                out.stand.push(row());
             }
             // An older look at the same open row adds nothing, not even history.
             Some(old) if old.content == version.content => out.unchanged += 1,
-            Some(_) => out.lost.push((attempt, version)),
+            Some(_) => out.lost.push(row()),
         }
     }
     out

@@ -1,6 +1,7 @@
 use super::*;
 use cardhour_domain::{CardShare, JobState};
 use proptest::prelude::*;
+use std::collections::BTreeMap;
 
 /// A job in four words: `JOB state start as_of`, times in seconds, `-` for none.
 fn attempt(text: &str) -> Attempt {
@@ -22,8 +23,9 @@ fn stand(imports: &[Vec<Attempt>]) -> BTreeMap<String, Version> {
     let mut books: BTreeMap<String, Version> = BTreeMap::new();
     for import in imports {
         let standing: Vec<_> = books.iter().map(|(key, version)| (key.clone(), *version)).collect();
-        let import = import.iter().map(|attempt| (Arc::new(attempt.clone()), Version::of(attempt))).collect();
-        let change = resolve(standing.iter().map(|(key, version)| (key.as_str(), *version)), import);
+        let import: Vec<Versioned> =
+            import.iter().map(|attempt| (Arc::new(attempt.clone()), Version::of(attempt))).collect();
+        let change = resolve(standing.iter().map(|(key, version)| (key.as_str(), *version)), &import);
         for key in change.displaced {
             books.remove(key.as_str()).expect("what gives way stood");
         }
@@ -139,12 +141,12 @@ fn of_two_final_rows_the_later_as_of_stands() {
     }
     let standing = Version::of(&wrong);
     let renewal =
-        resolve([(wrong.key.as_str(), standing)].into_iter(), vec![(Arc::new(again.clone()), Version::of(&again))]);
+        resolve([(wrong.key.as_str(), standing)].into_iter(), &[(Arc::new(again.clone()), Version::of(&again))]);
     assert_eq!((renewal.renewed.len(), renewal.unchanged, renewal.lost.len()), (1, 1, 0));
     assert_eq!(renewal.stand[0].0.as_of, again.as_of);
     // A correction says something new: what it corrects is history.
     let corrected =
-        resolve([(wrong.key.as_str(), standing)].into_iter(), vec![(Arc::new(right.clone()), Version::of(&right))]);
+        resolve([(wrong.key.as_str(), standing)].into_iter(), &[(Arc::new(right.clone()), Version::of(&right))]);
     assert_eq!((corrected.renewed.len(), corrected.unchanged), (0, 0));
     assert_eq!(corrected.displaced.first(), Some(&wrong.key));
 }

@@ -50,8 +50,9 @@ fn deliver(deliveries: Vec<Vec<Arc<Attempt>>>) -> BTreeMap<AttemptKey, Arc<Attem
     for delivery in deliveries {
         let standing: Vec<(String, Version)> =
             books.iter().map(|(key, (_, version))| (key.as_str().to_owned(), *version)).collect();
-        let delivery = delivery.into_iter().map(|attempt| (attempt.clone(), Version::of(&attempt))).collect();
-        let resolution = resolve(standing.iter().map(|(key, version)| (key.as_str(), *version)), delivery);
+        let delivery: Vec<Versioned> =
+            delivery.into_iter().map(|attempt| (attempt.clone(), Version::of(&attempt))).collect();
+        let resolution = resolve(standing.iter().map(|(key, version)| (key.as_str(), *version)), &delivery);
         for key in resolution.displaced {
             books.remove(&key);
         }
