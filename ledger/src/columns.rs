@@ -4,15 +4,17 @@
 //! Lake and its other readers have are offered here: signed integers, microseconds of UTC, text, decimals, booleans. Unsigned columns are
 //! written without complaint and can't be read back, so there are none.
 
+mod indexed;
+
 use crate::Error;
-use arrow::array::NullBufferBuilder;
 use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, DictionaryArray, Int32Array, Int64Array, StringArray,
+    Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, Int32Array, Int64Array, StringArray,
     TimestampMicrosecondArray,
 };
 use arrow::datatypes::{DataType, Decimal128Type, Field, Int32Type, Int64Type, Schema, TimestampMicrosecondType};
 use arrow::record_batch::RecordBatch;
 use cardhour_domain::{Name, Timestamp};
+pub(crate) use indexed::Indexed;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -30,14 +32,8 @@ pub(crate) const CARD_TIME: DataType = DataType::Decimal128(38, 0);
 pub(crate) struct CardTimes(ArrayRef);
 
 impl CardTimes {
-    pub(crate) fn new(values: impl Iterator<Item = Option<i128>>) -> Self {
-        let mut nulls = NullBufferBuilder::new(values.size_hint().0);
-        let values = values.map(|value| {
-            nulls.append(value.is_some());
-            value.unwrap_or(0)
-        });
-        let values: Vec<i128> = values.collect();
-        Self(Arc::new(Decimal128Array::new(values.into(), nulls.finish()).with_data_type(CARD_TIME)))
+    pub(crate) fn new(values: Indexed<i128>) -> Self {
+        Self(values.finish(|values| Arc::new(Decimal128Array::from(values).with_data_type(CARD_TIME))))
     }
 }
 
@@ -57,10 +53,35 @@ impl Columns {
         self.add(name, Arc::new(values.collect::<StringArray>()), true)
     }
 
-    /// Text that repeats: an index into `values` a row. Stored as plain text; only faster to write.
-    pub(crate) fn indexed_text(self, name: &str, keys: Int32Array, values: StringArray, nullable: bool) -> Self {
-        let array = DictionaryArray::<Int32Type>::new(keys, Arc::new(values));
-        self.add(name, Arc::new(array), nullable)
+    /// Text that repeats. Stored as plain text; only faster to write.
+    pub(crate) fn indexed_text(self, name: &str, values: Indexed<&str>, nullable: bool) -> Self {
+        self.add(name, values.finish(|texts| Arc::new(StringArray::from(texts))), nullable)
+    }
+
+    pub(crate) fn indexed_instant(self, name: &str, values: Indexed<Timestamp>, nullable: bool) -> Self {
+        let array = |instants: Vec<Timestamp>| {
+            let instants = instants.into_iter().map(Timestamp::unix_us);
+            Arc::new(TimestampMicrosecondArray::from_iter_values(instants).with_timezone("UTC")) as ArrayRef
+        };
+        self.add(name, values.finish(array), nullable)
+    }
+
+    pub(crate) fn indexed_long(self, name: &str, values: Indexed<i64>, nullable: bool) -> Self {
+        self.add(name, values.finish(|numbers| Arc::new(Int64Array::from(numbers))), nullable)
+    }
+
+    pub(crate) fn indexed_boolean(self, name: &str, values: Indexed<bool>, nullable: bool) -> Self {
+        self.add(name, values.finish(|values| Arc::new(BooleanArray::from(values))), nullable)
+    }
+
+    /// A column of which nothing is known yet.
+    pub(crate) fn no_text(self, name: &str, rows: usize) -> Self {
+        self.add(name, Arc::new(StringArray::new_null(rows)), true)
+    }
+
+    /// A column of which nothing is known yet.
+    pub(crate) fn no_long(self, name: &str, rows: usize) -> Self {
+        self.add(name, Arc::new(Int64Array::new_null(rows)), true)
     }
 
     pub(crate) fn long(self, name: &str, values: impl Iterator<Item = i64>) -> Self {
@@ -69,14 +90,6 @@ impl Columns {
 
     pub(crate) fn opt_long(self, name: &str, values: impl Iterator<Item = Option<i64>>) -> Self {
         self.add(name, Arc::new(values.collect::<Int64Array>()), true)
-    }
-
-    pub(crate) fn boolean(self, name: &str, values: impl Iterator<Item = bool>) -> Self {
-        self.add(name, Arc::new(values.map(Some).collect::<BooleanArray>()), false)
-    }
-
-    pub(crate) fn opt_boolean(self, name: &str, values: impl Iterator<Item = Option<bool>>) -> Self {
-        self.add(name, Arc::new(values.collect::<BooleanArray>()), true)
     }
 
     pub(crate) fn instant(self, name: &str, values: impl Iterator<Item = Timestamp>) -> Self {
@@ -92,6 +105,12 @@ impl Columns {
     /// Whole numbers of up to 38 digits.
     pub(crate) fn card_time(self, name: &str, values: &CardTimes, nullable: bool) -> Self {
         self.add(name, values.0.clone(), nullable)
+    }
+
+    /// Millionths, as a decimal with six places.
+    pub(crate) fn indexed_micros(self, name: &str, values: Indexed<i128>, nullable: bool) -> Self {
+        let array = |micros| Arc::new(Decimal128Array::from(micros).with_data_type(DataType::Decimal128(20, 6))) as _;
+        self.add(name, values.finish(array), nullable)
     }
 
     /// Millionths, as a decimal with six places.

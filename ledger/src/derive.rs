@@ -8,6 +8,7 @@
 
 use crate::Error;
 use crate::facts::{Facts, FreshJobs};
+use crate::files::{drop_aside, parallel};
 use crate::store::{Change, NewFile, Outcome, Snapshot, Store};
 use crate::tables::conflicts::{CONFLICTS, Conflict};
 use crate::tables::holdings::HOLDINGS;
@@ -163,6 +164,7 @@ async fn rebuild(
     };
     // Usage is most of the work: its files are written while the smaller tables are committed. It lands last.
     let (usage, smaller_landed) = futures::future::try_join(store.write(&books, change), smaller).await?;
+    drop_aside(worked);
     if !smaller_landed || is_newer(&books, &marks).await? {
         return Ok(false);
     }
@@ -203,7 +205,7 @@ fn all_holdings(claims: Vec<Claim>) -> (Vec<Holding>, Vec<ShareCut>) {
         chunks.push(claims.by_ref().take(AT_ONCE).collect());
     }
     let (mut holdings, mut cuts) = (Vec::with_capacity(n), Vec::new());
-    for (of_chunk, cut) in crate::files::parallel(chunks, cardhour_books::holdings::holdings) {
+    for (of_chunk, cut) in parallel(chunks, cardhour_books::holdings::holdings) {
         holdings.extend(of_chunk);
         cuts.extend(cut);
     }

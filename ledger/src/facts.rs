@@ -2,12 +2,14 @@
 
 use crate::Error;
 use crate::columns::Interned;
+use crate::files::parallel;
 use crate::store::{Snapshot, Store};
 use crate::tables::{self, FACTS, coverage, jobs, nodes, outages, reservations};
 use cardhour_books::cluster::Cluster;
 use cardhour_books::holdings::Claim;
 use cardhour_books::versions::Versioned;
 use cardhour_domain::{Name, Timestamp};
+use rayon::slice::ParallelSliceMut;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -84,8 +86,10 @@ impl Facts {
         let jobs = self.of(&jobs::JOBS);
         let files = jobs.files.iter().filter(|f| f.may_overlap("started_at", "as_of", from, to));
         let (known, stored): (Vec<_>, Vec<_>) = files.partition(|file| fresh.by_path.contains_key(&file.path));
-        let known = known.iter().flat_map(|file| fresh.by_path[&file.path].iter());
-        let mut claims: Vec<Claim> = known.filter_map(|(attempt, _)| Claim::of(attempt)).collect();
+        let of_rows =
+            |rows: &[Versioned]| rows.iter().filter_map(|(attempt, _)| Claim::of(attempt)).collect::<Vec<_>>();
+        let known = known.iter().map(|file| fresh.by_path[&file.path].as_slice()).collect();
+        let mut claims: Vec<Claim> = parallel(known, of_rows).into_iter().flatten().collect();
         let files = stored.into_iter().cloned().collect();
         let parts = jobs
             .read_with(files, Some(jobs::CLAIM_COLUMNS), &[], |batches| {
@@ -98,7 +102,7 @@ impl Facts {
             })
             .await?;
         claims.extend(parts.into_iter().flat_map(|(_, claims)| claims));
-        claims.sort_by(|a, b| (a.during.start(), &a.key).cmp(&(b.during.start(), &b.key)));
+        claims.par_sort_unstable_by(|a, b| (a.during.start(), &a.key).cmp(&(b.during.start(), &b.key)));
         Ok(claims)
     }
 }

@@ -1,21 +1,18 @@
 //! Parquet files of a table: encoded and decoded here, on as many threads as there are cores.
 
-mod card_time;
+mod indexed;
 
 use crate::Error;
-use crate::columns::CARD_TIME;
-use crate::tables::Table;
+use crate::tables::{Table, stored_type};
 use arrow::array::{Array, AsArray};
 use arrow::compute::{max, min};
 use arrow::datatypes::{DataType, Field, Schema, TimestampMicrosecondType};
 use arrow::record_batch::RecordBatch;
 use bytes::Bytes;
-use card_time::CardTimes;
 use cardhour_domain::Timestamp;
-use parquet::arrow::ArrowWriter;
-use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
-use parquet::arrow::arrow_writer::{ArrowColumnWriter, ArrowWriterOptions, compute_leaves};
+use parquet::arrow::arrow_writer::{ArrowRowGroupWriterFactory, compute_leaves};
+use parquet::arrow::{ArrowSchemaConverter, ProjectionMask};
 use parquet::basic::Compression;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::reader::ChunkReader;
@@ -36,55 +33,54 @@ pub(crate) struct Encoded {
 /// Encodes rows as one Parquet file.
 ///
 /// No Arrow schema goes into the file: indexed text is plain text to every reader (an Arrow hint of dictionaries makes readers slower).
-/// All is dictionary-coded but card-time ([`card_time`]), which has no bounds, either: nobody leaves out rows by them. Packed with Snappy:
-/// zstd makes files half as large, and a fifth of the time to write and to read them goes into setting it up, a column and day each.
+/// Indexed columns are written as they are ([`indexed`]), the others by Arrow's writer, packed with Snappy: zstd makes them half as large,
+/// and a fifth of the time to write and to read them goes into setting it up, a column and day each.
 pub(crate) fn encode(table: &Table, batch: &RecordBatch) -> Result<Encoded, Error> {
     let failed = |e: parquet::errors::ParquetError| Error::table("encode rows of", table.name)(e.into());
-    let mut properties = WriterProperties::builder()
-        .set_compression(Compression::SNAPPY)
-        .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
-        .set_statistics_enabled(EnabledStatistics::Chunk);
-    for (field, values) in batch.schema_ref().fields().iter().zip(batch.columns()) {
-        let path = || ColumnPath::from(field.name().as_str());
-        if *field.data_type() == CARD_TIME {
-            properties = properties.set_column_statistics_enabled(path(), EnabledStatistics::None);
-        }
-        // A dictionary takes tens of kilobytes before it holds anything, and half of the columns of records hold nothing.
-        if values.null_count() == values.len() {
-            properties = properties.set_column_dictionary_enabled(path(), false);
-        }
-    }
-    let options = ArrowWriterOptions::new().with_properties(properties.build()).with_skip_arrow_metadata(true);
-    let mut bytes = Vec::with_capacity(batch.num_rows() * 16 + 4096);
-    let writer = ArrowWriter::try_new_with_options(&mut bytes, batch.schema(), options).map_err(failed)?;
-    let (mut file, columns) = writer.into_serialized_writer().map_err(failed)?;
-    for group in 0..batch.num_rows().div_ceil(ROW_GROUP_ROWS) {
-        let from = group * ROW_GROUP_ROWS;
-        let rows = batch.slice(from, ROW_GROUP_ROWS.min(batch.num_rows() - from));
-        encode_group(&mut file, columns.create_column_writers(group).map_err(failed)?, &rows).map_err(failed)?;
-    }
-    file.close().map_err(failed)?;
+    let mut bytes = Vec::with_capacity(batch.num_rows() * 4 + 4096);
+    write(&mut bytes, batch).map_err(failed)?;
     Ok(Encoded { stats: stats(table, batch), bytes })
 }
 
-fn encode_group<W: std::io::Write + Send>(
-    file: &mut SerializedFileWriter<W>,
-    writers: Vec<ArrowColumnWriter>,
-    rows: &RecordBatch,
-) -> Result<(), parquet::errors::ParquetError> {
-    let mut group = file.next_row_group()?;
-    let mut card_times = CardTimes::default();
-    for ((field, values), mut writer) in rows.schema_ref().fields().iter().zip(rows.columns()).zip(writers) {
-        if *field.data_type() == CARD_TIME {
-            card_times.write(&mut group, values.as_primitive())?;
-            continue;
+fn write(out: &mut Vec<u8>, batch: &RecordBatch) -> Result<(), parquet::errors::ParquetError> {
+    let mut properties = WriterProperties::builder()
+        .set_compression(Compression::SNAPPY)
+        .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
+        .set_offset_index_disabled(true)
+        .set_statistics_enabled(EnabledStatistics::Chunk);
+    for (field, values) in batch.schema_ref().fields().iter().zip(batch.columns()) {
+        // Arrow's writer of a column that is not written by it: a dictionary takes tens of kilobytes before it holds anything.
+        if indexed::is_indexed(values) {
+            properties = properties.set_column_dictionary_enabled(ColumnPath::from(field.name().as_str()), false);
         }
-        for leaf in compute_leaves(field, values)? {
-            writer.write(&leaf)?;
-        }
-        writer.close()?.append_to_row_group(&mut group)?;
     }
-    group.close()?;
+    let stored = |field: &Field| field.clone().with_data_type(stored_type(field));
+    let stored = Schema::new(batch.schema_ref().fields().iter().map(|field| stored(field)).collect::<Vec<_>>());
+    let schema = ArrowSchemaConverter::new().convert(&stored)?;
+    let mut file = SerializedFileWriter::new(out, schema.root_schema_ptr(), properties.build().into())?;
+    let arrow_writers = ArrowRowGroupWriterFactory::new(&file, stored.into());
+    for group in 0..batch.num_rows().div_ceil(ROW_GROUP_ROWS) {
+        let from = group * ROW_GROUP_ROWS;
+        let rows = batch.slice(from, ROW_GROUP_ROWS.min(batch.num_rows() - from));
+        let all_indexed = rows.columns().iter().all(|values| indexed::is_indexed(values));
+        let writers = if all_indexed { Vec::new() } else { arrow_writers.create_column_writers(group)? };
+        let mut writers = writers.into_iter();
+        let mut into = file.next_row_group()?;
+        for ((field, values), column) in rows.schema_ref().fields().iter().zip(rows.columns()).zip(schema.columns()) {
+            let writer = writers.next();
+            if indexed::is_indexed(values) {
+                indexed::write(&mut into, column, values)?;
+                continue;
+            }
+            let mut writer = writer.expect("a writer a column");
+            for leaf in compute_leaves(field, values)? {
+                writer.write(&leaf)?;
+            }
+            writer.close()?.append_to_row_group(&mut into)?;
+        }
+        into.close()?;
+    }
+    file.close()?;
     Ok(())
 }
 
@@ -95,8 +91,8 @@ fn stats(table: &Table, batch: &RecordBatch) -> String {
     let mut nulls = serde_json::Map::new();
     for name in table.bounds {
         let array = batch.column_by_name(name).expect("bounds are columns");
-        let instants = array.as_primitive::<TimestampMicrosecondType>();
-        nulls.insert((*name).to_owned(), array.null_count().into());
+        let instants = indexed::values(array).unwrap_or(array).as_primitive::<TimestampMicrosecondType>();
+        nulls.insert((*name).to_owned(), array.logical_null_count().into());
         if let (Some(lo), Some(hi)) = (min(instants), max(instants)) {
             let text = |us: i64| serde_json::Value::from(milliseconds(Timestamp::from_unix_us(us)));
             least.insert((*name).to_owned(), text(lo));
@@ -176,4 +172,9 @@ impl Content {
 /// Does `work` to every item on as many threads as there are cores; results in the order of the items.
 pub(crate) fn parallel<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync + Send) -> Vec<R> {
     items.into_par_iter().with_max_len(1).map(work).collect()
+}
+
+/// Drops what millions of small things hang on, while others go on.
+pub(crate) fn drop_aside<T: Send + 'static>(value: T) {
+    rayon::spawn(move || drop(value));
 }

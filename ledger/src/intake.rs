@@ -14,7 +14,7 @@ use crate::tables::{self, Table, jobs};
 use crate::touched::{NOTE, Touched};
 use arrow::record_batch::RecordBatch;
 use cardhour_books::attempt::{Attempt, Rejected};
-use cardhour_books::holdings::Claim;
+use cardhour_books::holdings::{Claim, held_during};
 use cardhour_books::site::{Coverage, Node, Outage, Reservation};
 use cardhour_books::versions::{ContentHash, Version, Versioned, resolve};
 use cardhour_domain::{AttemptKey, Interval, Timestamp};
@@ -62,7 +62,7 @@ pub(crate) async fn jobs(store: &Store, attempts: Vec<Arc<Attempt>>) -> Result<(
         let snapshot = store.open_or_create(&JOBS).await?;
         let standing = standing(&snapshot).await?;
         let flat = standing.iter().flat_map(|(_, rows)| rows.iter().map(|(key, version)| (key.as_str(), *version)));
-        let resolution = resolve(flat, incoming.clone());
+        let resolution = resolve(flat, &incoming);
         let booked = Booked {
             booked: (resolution.stand.len() - resolution.renewed.len()) as u64,
             unchanged: resolution.unchanged,
@@ -196,32 +196,34 @@ async fn add_history(store: &Store, rows: Vec<Versioned>) -> Result<(), Error> {
 /// Which days the change from the old rows to the new ones touches.
 fn touched(old: &[Versioned], new: &[Versioned]) -> Touched {
     let mut touched = Touched::default();
-    let mut before: HashMap<AttemptKey, Claim> =
-        old.iter().filter_map(|(a, _)| Claim::of(a)).map(|claim| (claim.key.clone(), claim)).collect();
-    for after in new.iter().filter_map(|(a, _)| Claim::of(a)) {
-        match before.remove(&after.key) {
-            // The same holding that only goes on longer, or ended earlier: the difference alone.
-            Some(mut then) if then.during.start() == after.during.start() => {
-                let ends = (then.during.end().min(after.during.end()), then.during.end().max(after.during.end()));
-                then.during = after.during;
-                let changed = if then == after {
-                    Interval::new(ends.0, ends.1)
-                } else {
-                    Interval::new(after.during.start(), ends.1)
-                };
-                if let Some(changed) = changed {
-                    touched.holding(after.during, changed);
-                }
-            }
-            Some(then) => {
-                touched.holding(then.during, then.during);
-                touched.holding(after.during, after.during);
-            }
-            None => touched.holding(after.during, after.during),
+    let held = |row: &Versioned| held_during(&row.0).is_some();
+    let mut before: HashMap<&AttemptKey, &Attempt> =
+        old.iter().filter(|row| held(row)).map(|(attempt, _)| (&attempt.key, &**attempt)).collect();
+    for (after, _) in new {
+        let Some(during) = held_during(after) else { continue };
+        let Some(then) = before.remove(&after.key).and_then(Claim::of) else {
+            touched.holding(during, during);
+            continue;
+        };
+        if then.during.start() != during.start() {
+            touched.holding(then.during, then.during);
+            touched.holding(during, during);
+            continue;
+        }
+        // The same holding that only goes on longer, or ended earlier: the difference alone.
+        let ends = (then.during.end().min(during.end()), then.during.end().max(during.end()));
+        let same = Claim { during, ..then };
+        let changed = if Claim::of(after) == Some(same) {
+            Interval::new(ends.0, ends.1)
+        } else {
+            Interval::new(during.start(), ends.1)
+        };
+        if let Some(changed) = changed {
+            touched.holding(during, changed);
         }
     }
-    for then in before.into_values() {
-        touched.holding(then.during, then.during);
+    for then in before.into_values().filter_map(held_during) {
+        touched.holding(then, then);
     }
     touched
 }

@@ -2,6 +2,7 @@
 
 use crate::derive;
 use crate::facts::{Facts, FreshJobs};
+use crate::files::drop_aside;
 use crate::meta::{Meta, Place};
 use crate::store::{Snapshot, Store};
 use crate::tables::{self, usage::USAGE};
@@ -92,6 +93,7 @@ impl Ledger {
         let (booked, fresh) = intake::jobs(&self.store, attempts.into_iter().map(Into::into).collect()).await?;
         intake::coverage(&self.store, coverage).await?;
         derive::catch_up(&self.store, &fresh).await?;
+        drop_aside(fresh);
         Ok(Booked { quarantined, ..booked })
     }
 

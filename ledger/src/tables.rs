@@ -51,9 +51,10 @@ pub(crate) const ALL: &[Table] = &[
 pub(crate) const FACTS: &[Table] =
     &[jobs::JOBS, nodes::NODES, reservations::RESERVATIONS, outages::OUTAGES, coverage::COVERAGE];
 
-/// The type a column has in Delta Lake: text that was only indexed to write it faster is text.
+/// The type a column has in its files and in Delta Lake: text that was only indexed to write it faster is text.
 pub(crate) fn stored_type(field: &Field) -> DataType {
     match field.data_type() {
+        DataType::RunEndEncoded(_, indexed) => stored_type(indexed),
         DataType::Dictionary(_, value) => value.as_ref().clone(),
         other => other.clone(),
     }

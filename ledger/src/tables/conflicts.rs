@@ -1,7 +1,7 @@
 //! `conflicts`: where sources claim more than there is. Derived; partitioned by UTC day. For operators only.
 
 use super::Table;
-use crate::columns::{CardTimes, Columns};
+use crate::columns::{CardTimes, Columns, Indexed};
 use arrow::record_batch::RecordBatch;
 use cardhour_books::holdings::ShareCut;
 use cardhour_books::states::OverCapacity;
@@ -81,6 +81,6 @@ pub(crate) fn batch(rows: &[&Conflict]) -> RecordBatch {
         .instant("started_at", rows.iter().map(|c| c.during.start()))
         .instant("ended_at", rows.iter().map(|c| c.during.end()))
         .long("share_parts", rows.iter().map(|c| c.parts))
-        .card_time("card_time", &CardTimes::new(rows.iter().map(|c| Some(c.card_time.part_ms()))), false)
+        .card_time("card_time", &CardTimes::new(Indexed::of(rows.iter().map(|c| Some(c.card_time.part_ms())))), false)
         .finish()
 }

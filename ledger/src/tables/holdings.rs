@@ -1,7 +1,7 @@
 //! `holdings`: who held what, from when to when. Derived from `jobs`; partitioned by the UTC day of the start.
 
 use super::Table;
-use crate::columns::Columns;
+use crate::columns::{Columns, Indexed};
 use arrow::record_batch::RecordBatch;
 use cardhour_books::cluster::Place;
 use cardhour_books::holdings::Holding;
@@ -19,18 +19,19 @@ pub(crate) const HOLDINGS: Table = Table {
 pub(crate) fn batch(rows: &[(&Holding, &Place)]) -> RecordBatch {
     let claims = || rows.iter().map(|(holding, _)| &holding.claim);
     let ids: Vec<String> = rows.iter().map(|(holding, _)| holding.id.to_hex()).collect();
+    let n = rows.len();
     Columns::default()
-        .text("holding_id", ids.iter().map(String::as_str))
-        .text("attempt_key", claims().map(|c| c.key.as_str()))
-        .text("cluster", claims().map(|c| &*c.cluster))
-        .opt_text("card_uuid", claims().map(|c| c.card_uuid.as_deref()))
-        .opt_text("node", claims().map(|c| c.node.as_deref()))
-        .opt_text("model", rows.iter().map(|(_, place)| place.model.as_deref()))
-        .opt_text("mig_profile", claims().map(|c| c.mig_profile.as_deref()))
-        .long("share_parts", rows.iter().map(|(h, _)| h.share.parts()))
-        .instant("started_at", rows.iter().map(|(h, _)| h.during.start()))
-        .instant("ended_at", rows.iter().map(|(h, _)| h.during.end()))
-        .text("source", rows.iter().map(|_| "accounting"))
-        .boolean("estimated", rows.iter().map(|_| false))
+        .indexed_text("holding_id", Indexed::of(ids.iter().map(|id| Some(id.as_str()))), false)
+        .indexed_text("attempt_key", Indexed::of(claims().map(|c| Some(c.key.as_str()))), false)
+        .indexed_text("cluster", Indexed::of(claims().map(|c| Some(&*c.cluster))), false)
+        .indexed_text("card_uuid", Indexed::of(claims().map(|c| c.card_uuid.as_deref())), true)
+        .indexed_text("node", Indexed::of(claims().map(|c| c.node.as_deref())), true)
+        .indexed_text("model", Indexed::of(rows.iter().map(|(_, place)| place.model.as_deref())), true)
+        .indexed_text("mig_profile", Indexed::of(claims().map(|c| c.mig_profile.as_deref())), true)
+        .indexed_long("share_parts", Indexed::of(rows.iter().map(|(h, _)| Some(h.share.parts()))), false)
+        .indexed_instant("started_at", Indexed::of(rows.iter().map(|(h, _)| Some(h.during.start()))), false)
+        .indexed_instant("ended_at", Indexed::of(rows.iter().map(|(h, _)| Some(h.during.end()))), false)
+        .indexed_text("source", Indexed::the_same(Some("accounting"), n), false)
+        .indexed_boolean("estimated", Indexed::the_same(Some(false), n), false)
         .finish()
 }

@@ -1,7 +1,7 @@
 //! `jobs`: every attempt, in the version that stands. `jobs_history`: the versions that lost.
 
 use super::Table;
-use crate::columns::{Columns, Interned, Rows, opt_instant, opt_long, opt_text};
+use crate::columns::{Columns, Indexed, Interned, Rows, opt_instant, opt_long, opt_text};
 use crate::error::{Error, stored_hash};
 use arrow::array::Array;
 use arrow::record_batch::RecordBatch;
@@ -42,41 +42,44 @@ pub(crate) fn batch(rows: &[Versioned]) -> RecordBatch {
     fn name(name: &Option<Name>) -> Option<&str> {
         name.as_deref()
     }
+    fn texts<'a>(values: impl Iterator<Item = Option<&'a str>>) -> Indexed<&'a str> {
+        Indexed::of(values)
+    }
     Columns::default()
-        .text("attempt_key", of().map(|a| a.key.as_str()))
-        .text("cluster", of().map(|a| &*a.cluster))
-        .text("job_id", of().map(|a| &*a.job_id))
-        .opt_long("attempt", of().map(|a| a.restart.map(i64::from)))
-        .opt_text("org", of().map(|a| name(&a.org)))
-        .opt_text("project", of().map(|a| name(&a.project)))
-        .opt_text("user", of().map(|a| name(&a.user)))
-        .opt_text("queue", of().map(|a| name(&a.queue)))
-        .opt_text("class", of().map(|a| name(&a.class)))
-        .opt_text("labels", labels.iter().map(Option::as_deref))
-        .text("state", of().map(|a| a.state.name()))
-        .opt_instant("submitted_at", of().map(|a| a.submitted_at))
-        .opt_instant("started_at", of().map(|a| a.started_at))
-        .opt_instant("ended_at", of().map(|a| a.ended_at))
-        .opt_instant("as_of", of().map(|a| a.as_of))
-        .opt_micros("cards_requested", of().map(|a| a.cards_requested.map(micros)))
-        .opt_micros("cards", of().map(|a| Some(micros(a.cards))))
-        .opt_long("memory_requested_mib", of().map(|a| a.memory_requested_mib))
-        .opt_text("reservation", of().map(|a| name(&a.reservation)))
-        .opt_text("image", of().map(|a| name(&a.image)))
-        .opt_text("exit_code", of().map(|a| name(&a.exit_code)))
-        .opt_text("failure_reason", of().map(|a| name(&a.failure_reason)))
-        .opt_text("artifact_uri", of().map(|a| name(&a.artifact_uri)))
-        .opt_long("priority", of().map(|a| a.priority))
-        .opt_boolean("restartable", of().map(|a| a.restartable))
-        .opt_text("model", of().map(|a| name(&a.model)))
-        .opt_text("mig_profile", of().map(|a| name(&a.mig_profile)))
-        .opt_text("card_uuid", of().map(|a| name(&a.card_uuid)))
-        .opt_text("nodes", nodes.iter().map(Option::as_deref))
-        .long("share_parts", of().map(|a| a.cards.parts()))
-        .boolean("share_declared", of().map(|a| a.share_declared))
-        .long("suspended_ms", of().map(|a| a.suspended_ms))
-        .boolean("is_final", of().map(|a| a.is_final))
-        .text("content_hash", hashes.iter().map(String::as_str))
+        .indexed_text("attempt_key", texts(of().map(|a| Some(a.key.as_str()))), false)
+        .indexed_text("cluster", texts(of().map(|a| Some(&*a.cluster))), false)
+        .indexed_text("job_id", texts(of().map(|a| Some(&*a.job_id))), false)
+        .indexed_long("attempt", Indexed::of(of().map(|a| a.restart.map(i64::from))), true)
+        .indexed_text("org", texts(of().map(|a| name(&a.org))), true)
+        .indexed_text("project", texts(of().map(|a| name(&a.project))), true)
+        .indexed_text("user", texts(of().map(|a| name(&a.user))), true)
+        .indexed_text("queue", texts(of().map(|a| name(&a.queue))), true)
+        .indexed_text("class", texts(of().map(|a| name(&a.class))), true)
+        .indexed_text("labels", texts(labels.iter().map(Option::as_deref)), true)
+        .indexed_text("state", texts(of().map(|a| Some(a.state.name()))), false)
+        .indexed_instant("submitted_at", Indexed::of(of().map(|a| a.submitted_at)), true)
+        .indexed_instant("started_at", Indexed::of(of().map(|a| a.started_at)), true)
+        .indexed_instant("ended_at", Indexed::of(of().map(|a| a.ended_at)), true)
+        .indexed_instant("as_of", Indexed::of(of().map(|a| a.as_of)), true)
+        .indexed_micros("cards_requested", Indexed::of(of().map(|a| a.cards_requested.map(micros))), true)
+        .indexed_micros("cards", Indexed::of(of().map(|a| Some(micros(a.cards)))), true)
+        .indexed_long("memory_requested_mib", Indexed::of(of().map(|a| a.memory_requested_mib)), true)
+        .indexed_text("reservation", texts(of().map(|a| name(&a.reservation))), true)
+        .indexed_text("image", texts(of().map(|a| name(&a.image))), true)
+        .indexed_text("exit_code", texts(of().map(|a| name(&a.exit_code))), true)
+        .indexed_text("failure_reason", texts(of().map(|a| name(&a.failure_reason))), true)
+        .indexed_text("artifact_uri", texts(of().map(|a| name(&a.artifact_uri))), true)
+        .indexed_long("priority", Indexed::of(of().map(|a| a.priority)), true)
+        .indexed_boolean("restartable", Indexed::of(of().map(|a| a.restartable)), true)
+        .indexed_text("model", texts(of().map(|a| name(&a.model))), true)
+        .indexed_text("mig_profile", texts(of().map(|a| name(&a.mig_profile))), true)
+        .indexed_text("card_uuid", texts(of().map(|a| name(&a.card_uuid))), true)
+        .indexed_text("nodes", texts(nodes.iter().map(Option::as_deref)), true)
+        .indexed_long("share_parts", Indexed::of(of().map(|a| Some(a.cards.parts()))), false)
+        .indexed_boolean("share_declared", Indexed::of(of().map(|a| Some(a.share_declared))), false)
+        .indexed_long("suspended_ms", Indexed::of(of().map(|a| Some(a.suspended_ms))), false)
+        .indexed_boolean("is_final", Indexed::of(of().map(|a| Some(a.is_final))), false)
+        .indexed_text("content_hash", texts(hashes.iter().map(|hash| Some(hash.as_str()))), false)
         .finish()
 }
 
@@ -250,9 +253,11 @@ pub(crate) fn rows(batch: &RecordBatch, names: &mut Interned) -> Result<Vec<Vers
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::files::{Wanted, decode, encode};
+    use bytes::Bytes;
 
     #[test]
-    fn an_attempt_survives_the_trip_through_its_columns() {
+    fn an_attempt_survives_the_trip_through_its_file() {
         let mut a = Attempt::new(AttemptKey::new("c", "7_1", "db9"), "c".into(), "7_1".into(), JobState::Completed);
         a.restart = Some(2);
         a.org = Some("acme".into());
@@ -267,7 +272,8 @@ mod tests {
         a.nodes = vec!["n1".into(), "n2".into()];
         a.restartable = Some(true);
         let row = (Arc::new(a.clone()), Version::of(&a));
-        let batch = batch(std::slice::from_ref(&row));
+        let file = encode(&JOBS, &batch(std::slice::from_ref(&row))).unwrap().bytes;
+        let batch = decode("jobs", Bytes::from(file), Wanted { columns: None, indexed: &[] }).unwrap().remove(0);
         assert_eq!(rows(&batch, &mut Interned::default()).unwrap(), [row]);
         let mut found = Vec::new();
         claims(&batch, &mut Interned::default(), &mut found).unwrap();
