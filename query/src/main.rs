@@ -23,11 +23,13 @@ fn main() -> anyhow::Result<ExitCode> {
     let usual = if matches!(cli.command, Command::Serve(_)) { "warn,cardhour_query=info" } else { "warn" };
     log_to_stderr(cli.global.verbose, usual);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
-    Ok(match runtime.block_on(run(cli)) {
-        Ok(exit) => ExitCode::from(exit.code()),
+    let code = match runtime.block_on(run(cli)) {
+        Ok(exit) => exit.code(),
         Err(error) => {
             tell(&format!("cardhour: {}", chain(&error)));
-            ExitCode::from(error_code(&error))
+            error_code(&error)
         }
-    })
+    };
+    // All is written by now. Threads that still take apart what an import had in memory need not come to an end.
+    std::process::exit(i32::from(code))
 }
