@@ -41,14 +41,14 @@ impl Interval {
     }
 
     /// Its pieces by bucket: each with the bucket's start, in order. Their lengths add up to its own.
-    pub fn buckets(self) -> impl Iterator<Item = (Timestamp, Self)> {
-        let mut at = self.start;
-        std::iter::from_fn(move || {
-            let bucket = at.bucket_start();
-            let next = Timestamp::from_unix_ms(bucket.unix_ms() + BUCKET_MS).min(self.end);
-            let piece = Self::new(at, next)?;
-            at = next;
-            Some((bucket, piece))
+    pub fn buckets(self) -> impl ExactSizeIterator<Item = (Timestamp, Self)> {
+        let first = self.start.bucket_start().unix_ms();
+        let last = Timestamp::from_unix_ms(self.end.unix_ms() - 1).bucket_start().unix_ms();
+        let n = usize::try_from((last - first) / BUCKET_MS + 1).expect("an end after its start");
+        (0..n).map(move |i| {
+            let bucket = Timestamp::from_unix_ms(first + i as i64 * BUCKET_MS);
+            let next = Timestamp::from_unix_ms(bucket.unix_ms() + BUCKET_MS);
+            (bucket, Self { start: self.start.max(bucket), end: self.end.min(next) })
         })
     }
 

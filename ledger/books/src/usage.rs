@@ -92,7 +92,9 @@ impl Usage {
     /// What was held on one of the days, by holding, then bucket. `holdings`: those that it was made from.
     pub fn held(&self, day: i32, holdings: &[Holding]) -> Vec<HeldRow> {
         let whole = Interval::new(Timestamp::from_utc_day(day), Timestamp::from_utc_day(day + 1)).expect("a day");
-        let mut rows = Vec::new();
+        let inside = |index: &u32| holdings[*index as usize].during.overlap(whole);
+        let buckets = self.days[&day].holdings.iter().filter_map(inside).map(|inside| inside.buckets().len());
+        let mut rows = Vec::with_capacity(buckets.sum());
         for &index in &self.days[&day].holdings {
             let holding = &holdings[index as usize];
             let inside = holding.during.overlap(whole).expect("the day's holdings overlap it");
