@@ -8,7 +8,7 @@
 
 use crate::Error;
 use crate::facts::{Facts, FreshJobs};
-use crate::files::{drop_aside, parallel};
+use crate::files::{drop_aside, parallel_small};
 use crate::store::{Change, NewFile, Outcome, Snapshot, Store};
 use crate::tables::conflicts::{CONFLICTS, Conflict};
 use crate::tables::holdings::HOLDINGS;
@@ -194,22 +194,10 @@ fn work_out(framed: &BTreeMap<Name, (Cluster, Frame)>, claims: Vec<Claim>, spans
 
 /// Holdings of all claims, on all cores: only those of one named card hang together.
 fn all_holdings(claims: Vec<Claim>) -> (Vec<Holding>, Vec<ShareCut>) {
-    const AT_ONCE: usize = 4096;
     if claims.iter().any(|claim| claim.card_uuid.is_some()) {
         return cardhour_books::holdings::holdings(claims);
     }
-    let n = claims.len();
-    let mut claims = claims.into_iter().peekable();
-    let mut chunks: Vec<Vec<Claim>> = Vec::with_capacity(n.div_ceil(AT_ONCE));
-    while claims.peek().is_some() {
-        chunks.push(claims.by_ref().take(AT_ONCE).collect());
-    }
-    let (mut holdings, mut cuts) = (Vec::with_capacity(n), Vec::new());
-    for (of_chunk, cut) in parallel(chunks, cardhour_books::holdings::holdings) {
-        holdings.extend(of_chunk);
-        cuts.extend(cut);
-    }
-    (holdings, cuts)
+    (parallel_small(claims, Claim::whole), Vec::new())
 }
 
 impl Worked {

@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::columns::Interned;
-use crate::files::parallel;
+use crate::files::parallel_small;
 use crate::store::{Snapshot, Store};
 use crate::tables::{self, FACTS, coverage, jobs, nodes, outages, reservations};
 use cardhour_books::cluster::Cluster;
@@ -86,10 +86,11 @@ impl Facts {
         let jobs = self.of(&jobs::JOBS);
         let files = jobs.files.iter().filter(|f| f.may_overlap("started_at", "as_of", from, to));
         let (known, stored): (Vec<_>, Vec<_>) = files.partition(|file| fresh.by_path.contains_key(&file.path));
-        let of_rows =
-            |rows: &[Versioned]| rows.iter().filter_map(|(attempt, _)| Claim::of(attempt)).collect::<Vec<_>>();
-        let known = known.iter().map(|file| fresh.by_path[&file.path].as_slice()).collect();
-        let mut claims: Vec<Claim> = parallel(known, of_rows).into_iter().flatten().collect();
+        let known: Vec<&Versioned> = known.iter().flat_map(|file| fresh.by_path[&file.path].iter()).collect();
+        let claims = parallel_small(known, |(attempt, _)| Claim::of(attempt));
+        // Not `flatten`, which would copy them: this keeps them where they are.
+        #[allow(clippy::filter_map_identity, reason = "a copy of all claims is a tenth of an import's memory")]
+        let mut claims: Vec<Claim> = claims.into_iter().filter_map(|claim| claim).collect();
         let files = stored.into_iter().cloned().collect();
         let parts = jobs
             .read_with(files, Some(jobs::CLAIM_COLUMNS), &[], |batches| {

@@ -174,6 +174,12 @@ pub(crate) fn parallel<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + 
     items.into_par_iter().with_max_len(1).map(work).collect()
 }
 
+/// As [`parallel`], for many small items: in stretches, into memory that is there once.
+pub(crate) fn parallel_small<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync + Send) -> Vec<R> {
+    const AT_ONCE: usize = 1024;
+    items.into_par_iter().with_min_len(AT_ONCE).map(work).collect()
+}
+
 /// Drops what millions of small things hang on, while others go on.
 pub(crate) fn drop_aside<T: Send + 'static>(value: T) {
     rayon::spawn(move || drop(value));

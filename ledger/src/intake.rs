@@ -7,6 +7,7 @@ use crate::Error;
 use crate::columns::Interned;
 use crate::derive::{TRIES, pause};
 use crate::facts::FreshJobs;
+use crate::files::parallel_small;
 use crate::ledger::Booked;
 use crate::store::{Change, FileView, NewFile, Outcome, Snapshot, Store};
 use crate::tables::jobs::{HISTORY, JOBS, VERSION_COLUMNS};
@@ -18,6 +19,7 @@ use cardhour_books::holdings::{Claim, held_during};
 use cardhour_books::site::{Coverage, Node, Outage, Reservation};
 use cardhour_books::versions::{ContentHash, Version, Versioned, resolve};
 use cardhour_domain::{AttemptKey, Interval, Timestamp};
+use rustc_hash::FxHashSet;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -134,13 +136,11 @@ async fn split(
 
 /// The version that each attempt is, worked out on all cores.
 async fn versioned(attempts: Vec<Arc<Attempt>>) -> Vec<Versioned> {
-    const AT_ONCE: usize = 4096;
-    let work = move || {
-        let of = |attempt: &Arc<Attempt>| (attempt.clone(), Version::of(attempt));
-        let parts = crate::files::parallel(attempts.chunks(AT_ONCE).collect(), |chunk| chunk.iter().map(of).collect());
-        parts.into_iter().flat_map(|part: Vec<Versioned>| part).collect()
+    let of = |attempt: Arc<Attempt>| {
+        let version = Version::of(&attempt);
+        (attempt, version)
     };
-    tokio::task::spawn_blocking(work).await.expect("digests don't panic")
+    tokio::task::spawn_blocking(move || parallel_small(attempts, of)).await.expect("digests don't panic")
 }
 
 /// One file a day, and what is in each.
@@ -196,13 +196,16 @@ async fn add_history(store: &Store, rows: Vec<Versioned>) -> Result<(), Error> {
 /// Which days the change from the old rows to the new ones touches.
 fn touched(old: &[Versioned], new: &[Versioned]) -> Touched {
     let mut touched = Touched::default();
+    let (mut starts, mut usage) = (FxHashSet::default(), FxHashSet::default());
     let held = |row: &Versioned| held_during(&row.0).is_some();
     let mut before: HashMap<&AttemptKey, &Attempt> =
         old.iter().filter(|row| held(row)).map(|(attempt, _)| (&attempt.key, &**attempt)).collect();
     for (after, _) in new {
         let Some(during) = held_during(after) else { continue };
         let Some(then) = before.remove(&after.key).and_then(Claim::of) else {
-            touched.holding(during, during);
+            // The same days over and over: a tree would be asked for each of them.
+            starts.insert(during.start().utc_day());
+            usage.extend(during.utc_days());
             continue;
         };
         if then.during.start() != during.start() {
@@ -225,6 +228,8 @@ fn touched(old: &[Versioned], new: &[Versioned]) -> Touched {
     for then in before.into_values().filter_map(held_during) {
         touched.holding(then, then);
     }
+    touched.starts.extend(starts);
+    touched.usage.extend(usage);
     touched
 }
 

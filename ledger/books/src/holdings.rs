@@ -82,6 +82,12 @@ impl Claim {
         })
     }
 
+    /// The one holding of a claim that names no card.
+    pub fn whole(self) -> Holding {
+        let (during, share) = (self.during, self.share);
+        self.holding(during, share)
+    }
+
     fn holding(self, during: Interval, share: CardShare) -> Holding {
         let mut text = String::with_capacity(self.key.as_str().len() + 64);
         text.push_str(self.key.as_str());
@@ -112,10 +118,7 @@ pub fn holdings(claims: Vec<Claim>) -> (Vec<Holding>, Vec<ShareCut>) {
     let mut by_card: BTreeMap<(Name, Name), Vec<Claim>> = BTreeMap::new();
     for claim in claims {
         match &claim.card_uuid {
-            None => {
-                let (during, share) = (claim.during, claim.share);
-                out.push(claim.holding(during, share));
-            }
+            None => out.push(claim.whole()),
             Some(card) => by_card.entry((claim.cluster.clone(), card.clone())).or_default().push(claim),
         }
     }

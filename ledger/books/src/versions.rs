@@ -117,12 +117,12 @@ pub fn resolve<'a>(standing: impl Iterator<Item = (&'a str, Version)>, incoming:
     let mut standing = standing.peekable();
     // Where nobody waits and nothing stood, nobody waited before its start.
     let somebody_waited = standing.peek().is_some() || incoming.iter().any(|(attempt, _)| attempt.started_at.is_none());
-    let mut best: Vec<(&Arc<Attempt>, Version)> = Vec::with_capacity(incoming.len());
+    let mut best: Vec<Best> = Vec::with_capacity(incoming.len());
     let mut place: HashMap<&str, usize> = HashMap::with_capacity(incoming.len());
     let mut started: HashSet<String> = HashSet::new();
     let mut unstarted: HashSet<&str> = HashSet::new();
-    let owned = |(attempt, version): (&Arc<Attempt>, Version)| (attempt.clone(), version);
-    for (attempt, version) in incoming {
+    for row in incoming {
+        let (attempt, version) = row;
         let key = attempt.key.as_str();
         match attempt.started_at {
             Some(_) if somebody_waited => started.extend(unstarted_forms(key)),
@@ -130,18 +130,19 @@ pub fn resolve<'a>(standing: impl Iterator<Item = (&'a str, Version)>, incoming:
             None => _ = unstarted.insert(key),
         }
         let at = *place.entry(key).or_insert(best.len());
+        let this = Best { row, as_of: version.as_of };
         match best.get_mut(at) {
-            None => best.push((attempt, *version)),
-            Some((_, known)) if known.content == version.content && known.is_final == version.is_final => {
+            None => best.push(this),
+            Some(known) if known.row.1.content == version.content && known.row.1.is_final == version.is_final => {
                 known.as_of = known.as_of.max(version.as_of);
                 out.unchanged += 1;
             }
-            Some(known) if known.1 < *version => out.lost.push(owned(std::mem::replace(known, (attempt, *version)))),
-            Some(_) => out.lost.push((attempt.clone(), *version)),
+            Some(known) if known.version() < *version => out.lost.push(std::mem::replace(known, this).row.clone()),
+            Some(_) => out.lost.push(row.clone()),
         }
     }
 
-    let mut known: Vec<Option<Version>> = vec![None; best.len()];
+    let mut known: HashMap<usize, Version> = HashMap::new();
     for (key, version) in standing {
         if started.contains(key) {
             out.displaced.push(AttemptKey::from_stored(key));
@@ -151,40 +152,54 @@ pub fn resolve<'a>(standing: impl Iterator<Item = (&'a str, Version)>, incoming:
             started.extend(unstarted_forms(key).filter(|form| unstarted.contains(form.as_str())));
         }
         if let Some(at) = place.get(key) {
-            known[*at] = Some(version);
+            known.insert(*at, version);
         }
     }
-    out.stand.reserve_exact(best.len());
-    for ((attempt, version), known) in best.into_iter().zip(known) {
-        let row = || {
-            let mut attempt = attempt.clone();
-            // A repeated open row may have been vouched for longer by its twin.
-            if attempt.as_of != version.as_of {
-                Arc::make_mut(&mut attempt).as_of = version.as_of;
-            }
-            (attempt, version)
-        };
+    out.stand.reserve_exact(best.len() - known.len());
+    for (at, best) in best.into_iter().enumerate() {
+        let (attempt, version) = (&best.row.0, best.version());
         if attempt.started_at.is_none() && started.contains(attempt.key.as_str()) {
-            out.lost.push(row());
+            out.lost.push(best.settled());
             continue;
         }
-        match known {
-            None => out.stand.push(row()),
-            Some(old) if old == version => out.unchanged += 1,
-            Some(old) if old < version => {
+        match known.get(&at) {
+            None => out.stand.push(best.settled()),
+            Some(old) if *old == version => out.unchanged += 1,
+            Some(old) if *old < version => {
                 if version.is_final && old.content == version.content {
                     out.renewed.push(attempt.key.clone());
                     out.unchanged += 1;
                 }
                 out.displaced.push(attempt.key.clone());
-                out.stand.push(row());
+                out.stand.push(best.settled());
             }
             // An older look at the same open row adds nothing, not even history.
             Some(old) if old.content == version.content => out.unchanged += 1,
-            Some(_) => out.lost.push(row()),
+            Some(_) => out.lost.push(best.settled()),
         }
     }
     out
+}
+
+/// The best of an import's rows of one attempt so far.
+struct Best<'a> {
+    row: &'a Versioned,
+    /// A repeated open row may have been vouched for longer by its twin.
+    as_of: Option<Timestamp>,
+}
+
+impl Best<'_> {
+    fn version(&self) -> Version {
+        Version { as_of: self.as_of, ..self.row.1 }
+    }
+
+    fn settled(&self) -> Versioned {
+        let mut attempt = self.row.0.clone();
+        if attempt.as_of != self.as_of {
+            Arc::make_mut(&mut attempt).as_of = self.as_of;
+        }
+        (attempt, self.version())
+    }
 }
 
 /// The digest of what an attempt says, all but its as-of.

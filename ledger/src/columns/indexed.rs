@@ -32,6 +32,18 @@ impl<T: Copy + Eq + Hash> Indexed<T> {
         indexed
     }
 
+    /// Values that hardly ever repeat: nobody looks whether they do.
+    pub(crate) fn each(values: impl Iterator<Item = T>) -> Self {
+        let values: Vec<T> = values.collect();
+        let n = i32::try_from(values.len()).expect("fewer than 2³¹ rows a file");
+        Self { ends: (1..=n).collect(), keys: (0..n).map(Some).collect(), values, ..Self::default() }
+    }
+
+    /// For about `rows` runs.
+    pub(crate) fn with_capacity(rows: usize) -> Self {
+        Self { ends: Vec::with_capacity(rows), keys: Vec::with_capacity(rows), ..Self::default() }
+    }
+
     pub(crate) fn the_same(value: Option<T>, rows: usize) -> Self {
         let mut indexed = Self::default();
         indexed.push(value, rows);

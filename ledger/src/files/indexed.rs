@@ -10,7 +10,7 @@ mod hybrid;
 mod tests;
 mod values;
 
-use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::array::{Array, ArrayRef, AsArray, RunArray};
 use arrow::datatypes::{DataType, Int32Type};
 use bytes::Bytes;
 use hybrid::{bits, hybrid};
@@ -40,30 +40,34 @@ pub(super) fn write<W: Write + Send>(
     column: &ColumnDescPtr,
     array: &dyn Array,
 ) -> Result<(), ParquetError> {
-    let (runs, used) = runs(array);
-    let nulls = runs.iter().filter(|(key, _)| key.is_none()).map(|(_, n)| n).sum();
+    let runs = Runs::of(array);
+    let used = runs.used();
+    let nulls = runs.nulls();
     let values = match values(array) {
-        Some(values) => Values::of(column, values, &used, nulls)?,
+        Some(values) => Values::of(column, values, &used.keys, nulls)?,
         None => Values::None,
     };
 
-    let mut page = Vec::with_capacity(64 + runs.len() * 2);
+    let mut page = Vec::with_capacity(64 + runs.iter().len() * 2);
     if column.max_def_level() > 0 {
         page.extend_from_slice(&[0; 4]);
-        hybrid(runs.iter().map(|(key, n)| (u32::from(key.is_some()), *n)), 1, &mut page);
+        match nulls {
+            0 => hybrid(std::iter::once((1, array.len())), 1, &mut page),
+            _ => hybrid(runs.iter().map(|(key, n)| (u32::from(key.is_some()), n)), 1, &mut page),
+        }
         let length = count(page.len() - 4)?;
         page[..4].copy_from_slice(&length.to_le_bytes());
     }
-    let present = runs.into_iter().filter_map(|(key, n)| Some((key?, n)));
+    let present = runs.iter().filter_map(|(key, n)| Some((used.place(key?), n)));
     let listed = match values {
         Values::None => None,
         Values::Booleans(values) => {
-            let rows = present.flat_map(|(place, n)| std::iter::repeat_n(values.value(used[place as usize]), n));
+            let rows = present.flat_map(|(place, n)| std::iter::repeat_n(values.value(used.keys[place as usize]), n));
             bits(rows.map(u32::from), 1, &mut page);
             None
         }
         Values::Listed(listed) => {
-            let width = used.len().next_power_of_two().trailing_zeros();
+            let width = used.keys.len().next_power_of_two().trailing_zeros();
             page.push(u8::try_from(width).expect("at most 32"));
             hybrid(present, width, &mut page);
             Some(listed)
@@ -78,7 +82,7 @@ pub(super) fn write<W: Write + Send>(
         .set_encodings(vec![Encoding::PLAIN, Encoding::RLE, encoding])
         .set_num_values(i64::try_from(rows).expect("fewer than 2⁶³ rows"));
     if let Some(listed) = listed {
-        let (buf, num_values) = (Bytes::from(listed.plain), count(used.len())?);
+        let (buf, num_values) = (Bytes::from(listed.plain), count(used.keys.len())?);
         let dictionary = Page::DictionaryPage { buf, num_values, encoding: Encoding::PLAIN, is_sorted: false };
         metadata = metadata.set_dictionary_page_offset(Some(chunk.put(dictionary)?));
         if let Some(statistics) = listed.statistics {
@@ -132,24 +136,78 @@ fn count(n: usize) -> Result<u32, ParquetError> {
     u32::try_from(n).map_err(|_| ParquetError::General(format!("{n} is too much for one page")))
 }
 
-/// Runs of rows, each with the place of its value among those that are used; and which those are.
-fn runs(array: &dyn Array) -> (Vec<(Option<u32>, usize)>, Vec<usize>) {
-    let Some(array) = array.as_run_opt::<Int32Type>() else { return (vec![(None, array.len())], Vec::new()) };
-    let indexed = array.values().as_dictionary::<Int32Type>();
-    let mut places = vec![None; indexed.values().len()];
-    let mut used = Vec::with_capacity(places.len());
-    let mut before = 0;
-    let ends = array.run_ends().sliced_values().map(|end| end as usize);
-    let keys = indexed.keys().iter().skip(array.get_start_physical_index());
-    let runs = ends.zip(keys).map(|(end, key)| {
-        let n = end - std::mem::replace(&mut before, end);
-        let place = key.map(|key| {
-            *places[key as usize].get_or_insert_with(|| {
-                used.push(key as usize);
-                used.len() as u32 - 1
-            })
-        });
-        (place, n)
-    });
-    (runs.collect(), used)
+/// The rows of a column.
+enum Runs<'a> {
+    /// So many, without a value.
+    Nothing(usize),
+    Of(&'a RunArray<Int32Type>),
+}
+
+impl<'a> Runs<'a> {
+    fn of(array: &'a dyn Array) -> Self {
+        array.as_run_opt().map_or(Self::Nothing(array.len()), Self::Of)
+    }
+
+    /// In runs, each with the key of its value.
+    fn iter(&self) -> impl ExactSizeIterator<Item = (Option<usize>, usize)> {
+        let (runs, from, to) = match self {
+            Self::Nothing(_) => (None, 0, 1),
+            Self::Of(array) if array.is_empty() => (None, 0, 0),
+            Self::Of(array) => (Some(*array), array.get_start_physical_index(), array.get_end_physical_index() + 1),
+        };
+        let nothing = if let Self::Nothing(rows) = self { *rows } else { 0 };
+        let mut before = 0;
+        (from..to).map(move |at| {
+            let Some(array) = runs else { return (None, nothing) };
+            let ends = array.run_ends();
+            let end = (ends.values()[at] as usize - ends.offset()).min(ends.len());
+            let keys = array.values().as_dictionary::<Int32Type>().keys();
+            let key = keys.is_valid(at).then(|| keys.value(at) as usize);
+            (key, end - std::mem::replace(&mut before, end))
+        })
+    }
+
+    /// How many rows have no value.
+    fn nulls(&self) -> usize {
+        match self {
+            Self::Of(array) if array.values().null_count() == 0 => 0,
+            _ => self.iter().filter(|(key, _)| key.is_none()).map(|(_, n)| n).sum(),
+        }
+    }
+
+    /// Which keys occur.
+    fn used(&self) -> Used {
+        let Self::Of(array) = self else { return Used::default() };
+        let known = array.values().as_dictionary::<Int32Type>().values().len();
+        // A whole column was built of its values; a row group's part of it may have but a few of them.
+        if array.run_ends().max_value() == array.len() {
+            return Used { keys: (0..known).collect(), places: None };
+        }
+        let mut places = vec![None; known];
+        let mut keys = Vec::new();
+        for key in self.iter().filter_map(|(key, _)| key) {
+            if places[key].is_none() {
+                places[key] = Some(keys.len() as u32);
+                keys.push(key);
+            }
+        }
+        Used { keys, places: Some(places) }
+    }
+}
+
+/// Keys that occur.
+#[derive(Default)]
+struct Used {
+    keys: Vec<usize>,
+    /// Where each stands among them; none where all occur.
+    places: Option<Vec<Option<u32>>>,
+}
+
+impl Used {
+    fn place(&self, key: usize) -> u32 {
+        match &self.places {
+            None => key as u32,
+            Some(places) => places[key].expect("a key that occurs"),
+        }
+    }
 }

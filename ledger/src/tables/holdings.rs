@@ -21,8 +21,8 @@ pub(crate) fn batch(rows: &[(&Holding, &Place)]) -> RecordBatch {
     let ids: Vec<String> = rows.iter().map(|(holding, _)| holding.id.to_hex()).collect();
     let n = rows.len();
     Columns::default()
-        .indexed_text("holding_id", Indexed::of(ids.iter().map(|id| Some(id.as_str()))), false)
-        .indexed_text("attempt_key", Indexed::of(claims().map(|c| Some(c.key.as_str()))), false)
+        .indexed_text("holding_id", Indexed::each(ids.iter().map(String::as_str)), false)
+        .indexed_text("attempt_key", Indexed::each(claims().map(|c| c.key.as_str())), false)
         .indexed_text("cluster", Indexed::of(claims().map(|c| Some(&*c.cluster))), false)
         .indexed_text("card_uuid", Indexed::of(claims().map(|c| c.card_uuid.as_deref())), true)
         .indexed_text("node", Indexed::of(claims().map(|c| c.node.as_deref())), true)

@@ -46,9 +46,9 @@ pub(crate) fn batch(rows: &[Versioned]) -> RecordBatch {
         Indexed::of(values)
     }
     Columns::default()
-        .indexed_text("attempt_key", texts(of().map(|a| Some(a.key.as_str()))), false)
+        .indexed_text("attempt_key", Indexed::each(of().map(|a| a.key.as_str())), false)
         .indexed_text("cluster", texts(of().map(|a| Some(&*a.cluster))), false)
-        .indexed_text("job_id", texts(of().map(|a| Some(&*a.job_id))), false)
+        .indexed_text("job_id", Indexed::each(of().map(|a| &*a.job_id)), false)
         .indexed_long("attempt", Indexed::of(of().map(|a| a.restart.map(i64::from))), true)
         .indexed_text("org", texts(of().map(|a| name(&a.org))), true)
         .indexed_text("project", texts(of().map(|a| name(&a.project))), true)
@@ -79,7 +79,7 @@ pub(crate) fn batch(rows: &[Versioned]) -> RecordBatch {
         .indexed_boolean("share_declared", Indexed::of(of().map(|a| Some(a.share_declared))), false)
         .indexed_long("suspended_ms", Indexed::of(of().map(|a| Some(a.suspended_ms))), false)
         .indexed_boolean("is_final", Indexed::of(of().map(|a| Some(a.is_final))), false)
-        .indexed_text("content_hash", texts(hashes.iter().map(|hash| Some(hash.as_str()))), false)
+        .indexed_text("content_hash", Indexed::each(hashes.iter().map(String::as_str)), false)
         .finish()
 }
 

@@ -42,9 +42,12 @@ pub(crate) fn batch(
         mut profiles,
         mut reservations,
     ] = std::array::from_fn(|_| Indexed::default());
-    let (mut buckets, mut shares) = (Indexed::default(), Indexed::default());
+    let (mut buckets, mut shares) = (Indexed::with_capacity(n), Indexed::default());
     // Of records' held time nothing is known but that it was held.
-    let [mut all, mut unseen, mut billed, mut nothing] = std::array::from_fn(|_| Indexed::default());
+    let (mut times, mut nothing) = (Indexed::with_capacity(n), Indexed::default());
+    // Most days have neither an outage nor known capacity: then these say the same, and are made once.
+    let mut billed = held_rows.iter().any(|row| row.billed_time != row.card_time).then(|| Indexed::with_capacity(n));
+    let mut unseen = (!state_rows.is_empty()).then(|| Indexed::with_capacity(n));
     for run in held_rows.chunk_by(|a, b| a.holding == b.holding) {
         let index = run[0].holding as usize;
         let (holding, place, n) = (&holdings[index], &places[index], run.len());
@@ -62,10 +65,13 @@ pub(crate) fn batch(
         nothing.push(Some(0), n);
         for row in run {
             buckets.push(Some(row.bucket_start), 1);
-            let card_time = Some(row.card_time.part_ms());
-            all.push(card_time, 1);
-            unseen.push(card_time, 1);
-            billed.push(Some(row.billed_time.part_ms()), 1);
+            times.push(Some(row.card_time.part_ms()), 1);
+            if let Some(billed) = &mut billed {
+                billed.push(Some(row.billed_time.part_ms()), 1);
+            }
+            if let Some(unseen) = &mut unseen {
+                unseen.push(Some(row.card_time.part_ms()), 1);
+            }
         }
     }
     for (cluster, row) in state_rows {
@@ -83,13 +89,14 @@ pub(crate) fn batch(
         reservations.push(text(&row.reservation), 1);
         shares.push(None, 1);
         buckets.push(Some(row.bucket_start), 1);
-        all.push(Some(row.card_time.part_ms()), 1);
-        for unknown in [&mut unseen, &mut billed, &mut nothing] {
+        times.push(Some(row.card_time.part_ms()), 1);
+        for unknown in [unseen.as_mut(), billed.as_mut(), Some(&mut nothing)].into_iter().flatten() {
             unknown.push(None, 1);
         }
     }
-    let nothing = CardTimes::new(nothing);
-    let (all, unseen, billed) = (CardTimes::new(all), CardTimes::new(unseen), CardTimes::new(billed));
+    let (times, nothing) = (CardTimes::new(times), CardTimes::new(nothing));
+    let (unseen, billed) = (unseen.map(CardTimes::new), billed.map(CardTimes::new));
+    let unseen = unseen.as_ref().unwrap_or(&times);
     Columns::default()
         .indexed_instant("bucket_start", buckets, false)
         .indexed_text("attempt_key", keys, true)
@@ -103,13 +110,13 @@ pub(crate) fn batch(
         .indexed_text("reservation", reservations, true)
         .no_text("device_uuid", n)
         .indexed_long("share_parts", shares, true)
-        .card_time("card_time", &all, false)
-        .card_time("billed_time", &billed, true)
+        .card_time("card_time", &times, false)
+        .card_time("billed_time", billed.as_ref().unwrap_or(unseen), true)
         .card_time("effective", &nothing, true)
         .card_time("underused", &nothing, true)
         .card_time("idle", &nothing, true)
         .card_time("lost", &nothing, true)
-        .card_time("unseen", &unseen, true)
+        .card_time("unseen", unseen, true)
         .no_long("energy_mj", n)
         .no_text("use_basis", n)
         .finish()

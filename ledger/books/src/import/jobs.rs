@@ -241,9 +241,10 @@ fn latest_of(attempt: &Attempt) -> Option<Timestamp> {
 /// By default from a cluster's first submit (else start) to the file's as-of.
 fn coverage(imported: &Imported, covers: Option<Interval>) -> Vec<Coverage> {
     let mut first: BTreeMap<&Name, Timestamp> = BTreeMap::new();
-    for attempt in &imported.attempts {
-        if let Some(at) = attempt.submitted_at.or(attempt.started_at).or(attempt.ended_at) {
-            first.entry(&attempt.cluster).and_modify(|first| *first = at.min(*first)).or_insert(at);
+    for of_one in imported.attempts.chunk_by(|a, b| a.cluster == b.cluster) {
+        let moments = of_one.iter().filter_map(|a| a.submitted_at.or(a.started_at).or(a.ended_at));
+        if let Some(at) = moments.min() {
+            first.entry(&of_one[0].cluster).and_modify(|first| *first = at.min(*first)).or_insert(at);
         }
     }
     let coverage = first.into_iter().filter_map(|(cluster, first)| {
