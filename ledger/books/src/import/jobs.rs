@@ -176,17 +176,16 @@ impl File<'_> {
                 too_long.binary_search(&(i - 1)).is_err()
             });
         }
-        // A file that is said to speak up to a moment speaks for nothing after it: open jobs would leave their cards free there.
-        let speaks_until = |covers: Interval| self.said_as_of.map_or(covers.end(), |as_of| covers.end().min(as_of));
-        self.imported.coverage = match self.options.covers {
+        // A file that is said to speak up to a moment speaks for nothing after it, and none for what is to come: cards would be free there.
+        let speaks_until = |covers: Interval| covers.end().min(self.said_as_of.unwrap_or(self.options.now));
+        let said = self.options.covers.map(|said| Interval::new(said.start(), speaks_until(said)));
+        self.imported.coverage = match said {
             None => coverage(&self.imported, None),
-            Some(said) => match Interval::new(said.start(), speaks_until(said)) {
-                None => Vec::new(),
-                covers => coverage(&self.imported, covers),
-            },
+            Some(None) => Vec::new(),
+            Some(covers) => coverage(&self.imported, covers),
         };
         // An export in which nobody ran speaks for its time all the same, where the cluster is known without a row.
-        if let (true, Some(covers)) = (self.imported.attempts.is_empty(), self.options.covers)
+        if let (true, Some(covers)) = (self.imported.attempts.is_empty(), said.flatten())
             && let Some(cluster) =
                 self.bound.cluster.fallback().map(Name::from).or_else(|| self.options.cluster.clone())
         {

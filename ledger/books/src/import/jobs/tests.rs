@@ -381,6 +381,21 @@ fn an_export_in_which_nobody_ran_covers_its_time() {
     assert_eq!(imported.coverage, [Coverage { cluster: "c".into(), covers: covers.unwrap() }]);
 }
 
+/// Nobody can say today that cards will be free tomorrow.
+#[test]
+fn a_file_covers_nothing_that_is_to_come() {
+    let text = "job_id,cluster,cards,started_at,ended_at\n1,c,1,1970-01-01T00:00:00Z,1970-01-01T00:00:30Z\n";
+    let at = Timestamp::from_unix_s;
+    let options = Options { as_of: None, covers: Interval::new(at(0), at(90)), cluster: Some("c".into()), now: at(80) };
+    let mapping = Mapping::without_map(Format::Csv);
+    let until_now = [Coverage { cluster: "c".into(), covers: Interval::new(at(0), at(80)).unwrap() }];
+    for text in [text, text.lines().next().unwrap()] {
+        let reading = crate::import::readers::read(Format::Csv, text.as_bytes(), &Default::default()).unwrap();
+        let imported = attempts(text.as_bytes(), &reading.columns, reading.records, &mapping, &options).unwrap();
+        assert_eq!(imported.coverage, until_now, "{text}");
+    }
+}
+
 /// LED-4: the order of the rows, and with ids and one as-of any cut of them, change nothing that is booked.
 #[test]
 fn the_order_of_rows_and_a_cut_of_the_file_change_nothing() {
