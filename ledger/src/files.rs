@@ -28,6 +28,7 @@ const ROW_GROUP_ROWS: usize = 128 * 1024;
 pub(crate) struct Encoded {
     pub(crate) bytes: Vec<u8>,
     pub(crate) stats: String,
+    pub(crate) rows: i64,
 }
 
 /// Encodes rows as one Parquet file.
@@ -39,7 +40,8 @@ pub(crate) fn encode(table: &Table, batch: &RecordBatch) -> Result<Encoded, Erro
     let failed = |e: parquet::errors::ParquetError| Error::table("encode rows of", table.name)(e.into());
     let mut bytes = Vec::with_capacity(batch.num_rows() * 4 + 4096);
     write(&mut bytes, batch).map_err(failed)?;
-    Ok(Encoded { stats: stats(table, batch), bytes })
+    let rows = i64::try_from(batch.num_rows()).expect("fewer than 2⁶³ rows");
+    Ok(Encoded { stats: stats(table, batch), bytes, rows })
 }
 
 fn write(out: &mut Vec<u8>, batch: &RecordBatch) -> Result<(), parquet::errors::ParquetError> {
@@ -54,8 +56,9 @@ fn write(out: &mut Vec<u8>, batch: &RecordBatch) -> Result<(), parquet::errors::
             properties = properties.set_column_dictionary_enabled(ColumnPath::from(field.name().as_str()), false);
         }
     }
-    let stored = |field: &Field| field.clone().with_data_type(stored_type(field));
-    let stored = Schema::new(batch.schema_ref().fields().iter().map(|field| stored(field)).collect::<Vec<_>>());
+    let fields =
+        batch.schema_ref().fields().iter().map(|field| field.as_ref().clone().with_data_type(stored_type(field)));
+    let stored = Schema::new(fields.collect::<Vec<_>>());
     let schema = ArrowSchemaConverter::new().convert(&stored)?;
     let mut file = SerializedFileWriter::new(out, schema.root_schema_ptr(), properties.build().into())?;
     let arrow_writers = ArrowRowGroupWriterFactory::new(&file, stored.into());

@@ -26,6 +26,12 @@ use url::Url;
 /// Key of the table property that holds our schema version.
 const SCHEMA_PROPERTY: &str = "cardhour.schema";
 
+/// The mark that says how many rows a table has: what every commit of ours put in, less what it took out. Other writers leave it as it is.
+pub(crate) const ROWS: &str = "cardhour.rows";
+
+/// In place of a count that can't be made.
+const UNCOUNTED: i64 = -1;
+
 /// Where the tables of one ledger lie.
 #[derive(Clone, Debug)]
 pub(crate) struct Store {
@@ -78,6 +84,7 @@ pub(crate) struct Change {
 /// A change whose files are written.
 pub(crate) struct Written {
     files: Vec<Add>,
+    rows: i64,
     change: Change,
 }
 
@@ -176,15 +183,21 @@ impl Store {
 
     /// Writes the files of a change, which no reader sees before it has landed.
     pub(crate) async fn write(&self, snapshot: &Snapshot, mut change: Change) -> Result<Written, Error> {
-        let files = self.write_files(snapshot, std::mem::take(&mut change.add)).await?;
-        Ok(Written { files, change })
+        let (files, rows): (Vec<Add>, Vec<i64>) =
+            self.write_files(snapshot, std::mem::take(&mut change.add)).await?.into_iter().unzip();
+        Ok(Written { files, rows: rows.into_iter().sum(), change })
     }
 
     /// Commits a change whose files are written, on exactly the version that `snapshot` is.
     pub(crate) async fn land(&self, snapshot: &Snapshot, written: Written) -> Result<Outcome, Error> {
         let table = snapshot.table;
         let failed = |error: DeltaTableError| Error::table("commit to", table.name)(error.into());
-        let Written { files, change } = written;
+        let Written { files, rows: added, mut change } = written;
+        if !change.marks.contains_key(ROWS) {
+            let before = snapshot.rows_said().await?.or_else(|| rows_of(&snapshot.files));
+            let rows = before.zip(rows_of(&change.remove)).map(|(before, removed)| before + added - removed);
+            change.marks.insert(ROWS.to_owned(), rows.unwrap_or(UNCOUNTED));
+        }
         let data_change = !change.rewrite_only;
         let partition_by = table.by_day.then(|| vec!["day".to_owned()]);
         let mut actions: Vec<Action> = files.into_iter().map(|add| Action::Add(Add { data_change, ..add })).collect();
@@ -228,7 +241,8 @@ impl Store {
         }
     }
 
-    async fn write_files(&self, snapshot: &Snapshot, files: Vec<NewFile>) -> Result<Vec<Add>, Error> {
+    /// Writes files; each with how many rows it has.
+    async fn write_files(&self, snapshot: &Snapshot, files: Vec<NewFile>) -> Result<Vec<(Add, i64)>, Error> {
         let table = snapshot.table;
         let store = TableFiles::new(table.name, &snapshot.delta);
         tokio::task::spawn_blocking(move || {
@@ -236,14 +250,15 @@ impl Store {
                 let file = files::encode(&table, &rows())?;
                 let size = file.bytes.len() as i64;
                 store.put(&path, file.bytes)?;
-                Ok(Add {
+                let add = Add {
                     path,
                     partition_values: day.map(|day| ("day".to_owned(), Some(day_text(day)))).into_iter().collect(),
                     size,
                     modification_time: Utc::now().timestamp_millis(),
                     stats: Some(file.stats),
                     ..Add::default()
-                })
+                };
+                Ok((add, file.rows))
             };
             files::parallel(files, write).into_iter().collect()
         })
@@ -275,6 +290,12 @@ impl Snapshot {
     /// The version number.
     pub(crate) fn version(&self) -> i64 {
         self.delta.version().map_or(-1, |version| i64::try_from(version).expect("fewer than 2⁶³ commits"))
+    }
+
+    /// How many rows the table has, by what was put in and taken out ([`ROWS`]). None where nobody counted: an earlier cardhour was the last to
+    /// write, or a file's size in rows isn't known.
+    pub(crate) async fn rows_said(&self) -> Result<Option<i64>, Error> {
+        Ok(self.mark(ROWS).await?.filter(|rows| *rows != UNCOUNTED))
     }
 
     /// A number that a commit left in the table's state.
@@ -334,7 +355,18 @@ impl Snapshot {
     }
 }
 
+/// How many rows some files have together; none where the log doesn't say it of each.
+fn rows_of(files: &[FileView]) -> Option<i64> {
+    files.iter().map(FileView::rows).sum()
+}
+
 impl FileView {
+    /// How many rows it has, where the log says so.
+    fn rows(&self) -> Option<i64> {
+        let stats: Value = serde_json::from_str(self.stats.as_deref()?).ok()?;
+        stats.get("numRecords")?.as_i64()
+    }
+
     /// The least and the greatest of an instant's column, where the log has them.
     pub(crate) fn bounds(&self, name: &str) -> Option<(Timestamp, Timestamp)> {
         let stats: Value = serde_json::from_str(self.stats.as_deref()?).ok()?;

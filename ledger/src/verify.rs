@@ -22,6 +22,7 @@ mod findings;
 mod load;
 mod money;
 mod place;
+mod rows;
 mod shares;
 mod span;
 #[cfg(test)]
@@ -154,6 +155,7 @@ impl Ledger {
         let stored = Stored::load(self, &reading).await?;
         verdict.not_provable = stored.without_capacity();
 
+        verdict.add(Law::Led4, "each table has as many rows as were put into it", rows::all_are_there(self).await?);
         verdict.add(
             Law::Led4,
             "each attempt stands once, in its day's partition, and says what its hash says",

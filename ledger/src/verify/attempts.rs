@@ -27,7 +27,10 @@ pub(super) fn each_stands_once(stored: &Stored) -> Findings {
                 &format!("partition {found}"),
             );
         }
-        if job.hash_is_right == Some(false) {
+        if !job.right.cards {
+            out.fault("jobs", &place, "the cards of its share_parts", "other cards");
+        }
+        if job.right.hash == Some(false) {
             out.fault("jobs", &place, "the content of its content_hash", "other content");
         }
     }

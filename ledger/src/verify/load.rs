@@ -76,8 +76,15 @@ pub(super) struct Job {
     /// The partition it lies in, and the one it belongs to.
     pub lies_in: Option<i32>,
     pub belongs_to: i32,
-    /// Whether its content is what its hash says; none where the stored columns can't tell.
-    pub hash_is_right: Option<bool>,
+    pub right: Right,
+}
+
+/// Whether a row of `jobs` agrees with itself.
+pub(super) struct Right {
+    /// Its content is what its hash says; none where the stored columns can't tell.
+    pub hash: Option<bool>,
+    /// Its cards are those of its parts.
+    pub cards: bool,
 }
 
 /// A row of `holdings`.
@@ -145,15 +152,16 @@ impl Stored {
             let mut interned = Interned::default();
             let mut rows = Vec::new();
             for batch in &batches {
-                rows.extend(jobs::rows(batch, &mut interned)?);
+                let cards = Rows::new(jobs::JOBS.name, batch).decimals("cards")?;
+                for ((a, version), millionths) in jobs::rows(batch, &mut interned)?.into_iter().zip(cards) {
+                    let right = Right {
+                        hash: hash_is_right(&a, version.content),
+                        cards: millionths.is_some_and(|cards| cards_are_right(cards, a.cards.parts())),
+                    };
+                    rows.push((a, right));
+                }
             }
-            Ok(rows
-                .into_iter()
-                .map(|(a, version)| {
-                    let right = hash_is_right(&a, version.content);
-                    (a, right)
-                })
-                .collect::<Vec<_>>())
+            Ok(rows)
         };
         let snapshot = reading.facts.of(&jobs::JOBS);
         for (file, rows) in snapshot.read_with(snapshot.files.clone(), None, &[], read).await? {
@@ -302,7 +310,7 @@ impl Stored {
     }
 }
 
-fn job(names: &mut Names, a: &Attempt, hash_is_right: Option<bool>, lies_in: Option<i32>) -> Job {
+fn job(names: &mut Names, a: &Attempt, right: Right, lies_in: Option<i32>) -> Job {
     let end = if a.is_final { a.ended_at } else { a.as_of };
     let holds_something = a.cards.parts() > 0 || !a.share_declared;
     let held = a.started_at.zip(end).filter(|_| holds_something);
@@ -324,9 +332,14 @@ fn job(names: &mut Names, a: &Attempt, hash_is_right: Option<bool>, lies_in: Opt
         held: held.and_then(|(start, end)| Span::new(start.unix_ms(), end.unix_ms())),
         lies_in,
         belongs_to: first.map_or(0, |at| *Span { from: at.unix_ms(), to: at.unix_ms() + 1 }.days().start()),
-        hash_is_right,
+        right,
         key: a.key.as_str().into(),
     }
+}
+
+/// Whether cards with six decimals are so many parts, of which a card has 18,018,000: off by half a millionth at most.
+fn cards_are_right(millionths: i128, parts: i64) -> bool {
+    2 * (millionths * 18_018 - i128::from(parts) * 1000).abs() <= 18_018
 }
 
 /// Whether an attempt says what it said when it was booked.

@@ -1,8 +1,11 @@
 use super::*;
 use crate::fixture::{Cells, Pool, To, at, book, changed, row_where, without};
+use crate::store::ROWS;
 use crate::tables::jobs::JOBS;
 use crate::tables::nodes::NODES;
 use crate::tables::outages::OUTAGES;
+use crate::tables::quarantine::QUARANTINE;
+use cardhour_books::attempt::Rejected;
 use cardhour_books::demo::{DemoFileKind, demo_site};
 use cardhour_books::report::{Dimension, ReportKind, ReportQuery, report};
 use cardhour_books::table::Value;
@@ -46,7 +49,7 @@ async fn clean_books_are_proven_and_what_cannot_be_is_named() {
     let verdict = verdict(&pool).await;
     assert!(verdict.holds(), "{}", told(&verdict));
     assert_eq!(verdict.not_provable, [Name::from("cloud")], "nobody said what the cloud has");
-    assert_eq!(verdict.checks.len(), 14);
+    assert_eq!(verdict.checks.len(), 15);
     let hours_only = pool.ledger.verify(None, None).await.unwrap();
     assert!(hours_only.holds(), "{}", told(&hours_only));
 }
@@ -226,6 +229,47 @@ async fn an_attempt_dropped_from_jobs_is_found() {
     assert!(verdict.checks.iter().any(|check| check.what.starts_with("each leaf") && !check.ok), "it can't be billed");
 }
 
+/// A job that never started has no holding, no usage and no bill: only the count of rows has a gap.
+#[tokio::test]
+async fn a_row_that_nothing_refers_to_is_missed() {
+    let waits = || {
+        let mut waits = crate::fixture::job("lab 11 late - 1 2026-03-04T11:00:00 2026-03-04T14:00:00");
+        (waits.started_at, waits.ended_at) = (None, None);
+        waits
+    };
+    let rejected = Rejected { line: 7, row: "x".into(), field: "cards".into(), reason: "is no number".into() };
+    let booked = async || {
+        let pool = Pool::booked().await;
+        pool.ledger.import_jobs("jobs", vec![waits()], vec![rejected.clone()], vec![]).await.unwrap();
+        pool
+    };
+    let is_it = |cells: &Cells<'_>, row| cells.text("job_id", row) == "11";
+    let pool = booked().await;
+    assert!(verdict(&pool).await.holds());
+    pool.damage(&JOBS, |batch| row_where(batch, is_it).map(|row| without(batch, row))).await;
+    // Nine jobs of the pool, and this one.
+    finds(&verdict(&pool).await, Law::Led4, "jobs", &["10 rows", "9 rows"]);
+
+    let pool = booked().await;
+    pool.damage(&QUARANTINE, |batch| Some(without(batch, 0))).await;
+    finds(&verdict(&pool).await, Law::Led4, "quarantine", &["1 rows", "0 rows"]);
+
+    // Another writer replaces a file by the book, and knows nothing of our count.
+    let pool = booked().await;
+    let snapshot = pool.ledger.store.open_or_create(&JOBS).await.unwrap();
+    let mut files = pool.rows(&JOBS).await.into_iter();
+    let found = files.find_map(|(file, batch)| Some((file, without(&batch, row_where(&batch, is_it)?))));
+    let (file, rest) = found.unwrap();
+    let marks = [(ROWS.to_owned(), snapshot.rows_said().await.unwrap().unwrap())].into();
+    let add = vec![crate::store::NewFile::of(file.day, rest)];
+    let change = crate::store::Change { add, remove: vec![file], marks, ..Default::default() };
+    pool.ledger.store.commit(&snapshot, change).await.unwrap();
+    finds(&verdict(&pool).await, Law::Led4, "jobs", &["10 rows", "9 rows"]);
+    // What comes after is counted, and the gap stays.
+    pool.import(vec![crate::fixture::job("lab 12 late a1 1 2026-03-04T11:00:00 2026-03-04T14:00:00")]).await;
+    finds(&verdict(&pool).await, Law::Led4, "jobs", &["11 rows", "10 rows"]);
+}
+
 #[tokio::test]
 async fn a_doubled_attempt_is_found() {
     let pool = Pool::booked().await;
@@ -240,6 +284,15 @@ async fn an_attempt_given_to_another_project_is_found_by_its_hash() {
     let is_it = |cells: &Cells<'_>, row| cells.text("job_id", row) == "1";
     pool.damage(&JOBS, |batch| Some(changed(batch, row_where(batch, is_it)?, "project", To::Text("speech")))).await;
     finds(&verdict(&pool).await, Law::Led4, "jobs", &["lab/1/", "content_hash"]);
+}
+
+/// The books are made from `share_parts`; people read `cards` beside it.
+#[tokio::test]
+async fn cards_that_are_not_their_parts_are_found() {
+    let pool = Pool::booked().await;
+    let is_it = |cells: &Cells<'_>, row| cells.text("job_id", row) == "1";
+    pool.damage(&JOBS, |batch| Some(changed(batch, row_where(batch, is_it)?, "cards", To::More(1)))).await;
+    finds(&verdict(&pool).await, Law::Led4, "jobs", &["lab/1/", "share_parts"]);
 }
 
 #[tokio::test]
