@@ -36,7 +36,10 @@ pub enum Error {
         reason: String,
     },
     /// The ledger's billing zone is another.
-    #[error("the billing zone of this ledger is {ledger}, fixed when it was made; {asked} was asked for")]
+    #[error(
+        "the billing zone of this ledger is {ledger}, fixed when it was made; {asked} was asked for. For another zone make another ledger, \
+         or delete this one's folder, and import again"
+    )]
     ZoneFixed {
         /// The zone it has.
         ledger: String,

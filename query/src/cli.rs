@@ -53,6 +53,9 @@ pub struct Global {
     /// else /etc/cardhour/config.toml]
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// Whether `--ledger` was typed, and not taken from a variable.
+    #[arg(skip)]
+    pub names_ledger: bool,
     /// Tell what is being done, on standard error; twice for more
     #[arg(long, short, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
@@ -62,6 +65,7 @@ impl Global {
     /// What the command line leaves open, from `CARDHOUR_LEDGER` and `CARDHOUR_CONFIG`. An empty variable is one that isn't set.
     pub fn or_environment(mut self, variable: impl Fn(&str) -> Option<OsString>) -> Self {
         let told = |name| variable(name).filter(|value| !value.is_empty());
+        self.names_ledger = self.ledger.is_some();
         self.ledger = self.ledger.or_else(|| told("CARDHOUR_LEDGER").map(|place| place.to_string_lossy().into_owned()));
         self.config = self.config.or_else(|| told("CARDHOUR_CONFIG").map(PathBuf::from));
         self

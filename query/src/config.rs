@@ -103,6 +103,8 @@ pub struct Surroundings {
     pub xdg_data_home: Option<PathBuf>,
     /// `$HOME`.
     pub home: Option<PathBuf>,
+    /// `$USER`.
+    pub user: Option<String>,
     /// Whether the user is root.
     pub is_root: bool,
 }
@@ -115,6 +117,7 @@ impl Surroundings {
             xdg_config_home: folder("XDG_CONFIG_HOME"),
             xdg_data_home: folder("XDG_DATA_HOME"),
             home: folder("HOME"),
+            user: std::env::var("USER").ok(),
             is_root: is_root(),
         }
     }

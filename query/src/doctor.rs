@@ -104,7 +104,10 @@ pub async fn look(place: &str, config: &Config, args: &DoctorArgs, now: Timestam
 
 /// The findings as a table.
 pub fn table(findings: &[Finding]) -> Table {
-    let text = |text: &str| if text.is_empty() { Value::Absent } else { Value::Text(text.into()) };
+    let text = |text: &str| match text.lines().map(str::trim).collect::<Vec<_>>().join("; ") {
+        none if none.is_empty() => Value::Absent,
+        one_line => Value::Text(one_line.into()),
+    };
     Table {
         columns: texts(&["check", "verdict", "found", "remedy"]),
         rows: findings

@@ -182,7 +182,7 @@ pub enum Error {
     )]
     NotLoopback(SocketAddr),
     /// The address can't be listened on.
-    #[error("cannot listen on {address}")]
+    #[error("cannot listen on {address}; --address 127.0.0.1:PORT takes another")]
     Listen {
         /// Which.
         address: SocketAddr,

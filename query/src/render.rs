@@ -16,7 +16,7 @@ mod table;
 
 pub use grid::{Cell, Grid};
 pub use html::styles;
-pub use people::{grid as for_people, grouped, hours, percent, shown};
+pub use people::{grid as for_people, grouped, hours, percent, quoted, shown, trace_hint};
 
 use crate::error::Error;
 use arrow::datatypes::SchemaRef;
@@ -46,14 +46,16 @@ impl Format {
         <Self as clap::ValueEnum>::from_str(name, false).ok()
     }
 
-    /// The one that a file's name ends with; none for any other end.
+    /// The one that a file's name ends with, a table for a name without an end; none for any other end.
     pub fn of_file(path: &std::path::Path) -> Option<Self> {
-        match path.extension()?.to_str()? {
+        let Some(end) = path.extension() else { return Some(Self::Table) };
+        match end.to_str()?.to_ascii_lowercase().as_str() {
             "csv" => Some(Self::Csv),
             "json" => Some(Self::Json),
             "parquet" => Some(Self::Parquet),
             "html" | "htm" => Some(Self::Html),
             "md" => Some(Self::Md),
+            "txt" => Some(Self::Table),
             _ => None,
         }
     }

@@ -224,6 +224,12 @@ pub enum RequestError {
     /// No such format.
     #[error("no format {0:?}: take table, csv, json, parquet, html or md")]
     Format(String),
+    /// A file whose name doesn't say what goes into it.
+    #[error("cannot tell from the name of {} what goes into it: give --format, or a name that ends with txt, csv, json, parquet, html or md", .0.display())]
+    FileFormat(PathBuf),
+    /// Nobody to report of.
+    #[error("whose? --user NAME says it; $USER is not set")]
+    Nobody,
     /// An address with options that can't be read.
     #[error("{0}")]
     Address(String),

@@ -13,7 +13,7 @@ use crate::error::{Error, Remedy};
 use crate::import::import;
 use crate::init::init;
 use crate::maintained;
-use crate::render;
+use crate::render::{self, quoted, trace_hint};
 use crate::request::ReportRequest;
 use crate::terminal::{Progress, Unit, put, say, style, tell};
 use crate::verified;
@@ -86,7 +86,7 @@ pub async fn run(cli: Cli) -> Result<Exit, Error> {
         Command::Demo(args) => demo::run(&Scene::new(global)?, global, args).await,
         Command::Serve(args) => serving::run(&Scene::new(global)?, args.address).await,
         Command::Import(command) => book(&Scene::new(global)?, command).await,
-        Command::Report(args) => report(&Scene::new(global)?, args).await,
+        Command::Report(args) => report(&Scene::new(global)?, global, args).await,
         Command::Me(args) => me(&Scene::new(global)?, args).await,
         Command::Sql(args) => sql(&Scene::new(global)?, args).await,
         Command::Trace(args) => {
@@ -133,26 +133,41 @@ async fn make(global: &Global, zone: Option<cardhour_domain::Zone>) -> Result<Ex
 }
 
 async fn book(scene: &Scene, command: &ImportCommand) -> Result<Exit, Error> {
-    let books = Books::open_or_make(scene.place()?, None, false, scene.config.sql);
-    let books = match books.await {
-        Ok(books) => books,
-        Err(error) => return Err(error),
-    };
+    let place = scene.place()?;
+    let is_new = !Path::new(place).join("ledger.json").exists();
+    let books = Books::open_or_make(place, scene.config.zone.filter(|_| is_new), false, scene.config.sql).await?;
+    if is_new {
+        tell(&format!(
+            "made a ledger in {place} that bills in {}, which it keeps: `cardhour init --zone ZONE` before the first import makes one of another zone",
+            books.zone()
+        ));
+    }
     let tally = import(&books, command, now()).await?;
     Ok(if tally.booked.quarantined > 0 { Exit::Quarantined } else { Exit::Done })
 }
 
-async fn report(scene: &Scene, args: &ReportArgs) -> Result<Exit, Error> {
-    let reported = scene.books().await?.report(&args.request()?).await?;
+async fn report(scene: &Scene, global: &Global, args: &ReportArgs) -> Result<Exit, Error> {
+    let mut reported = scene.books().await?.report(&args.request()?).await?;
+    let mut options = String::new();
+    if let (true, Some(place)) = (global.names_ledger, &global.ledger) {
+        options.push_str(&format!(" --ledger {}", quoted(place)));
+    }
+    if let Some(prices) = &args.prices {
+        options.push_str(&format!(" --prices {}", quoted(&prices.display().to_string())));
+    }
+    if args.output.format()?.is_for_people() {
+        reported.table.notes.extend(trace_hint(&reported.table, &options));
+    }
     print::table(&reported.table, &args.output)?;
     Ok(if args.report == ReportKind::Bill && reported.has_holes { Exit::No } else { Exit::Done })
 }
 
 async fn me(scene: &Scene, args: &MeArgs) -> Result<Exit, Error> {
-    let request: ReportRequest = args.request()?;
+    let request: ReportRequest = args.request(scene.surroundings.user.clone())?;
     let reported = scene.books().await?.report(&request).await?;
     if reported.table.rows.is_empty() {
-        tell(&format!("nothing was held by {:?}: --user takes the name as the records have it", args.user));
+        let user = request.user.as_deref().unwrap_or_default();
+        tell(&format!("nothing was held by {user:?}: --user takes the name as the records have it"));
     }
     print::table(&reported.table, &args.output)?;
     Ok(if reported.has_holes { Exit::No } else { Exit::Done })
@@ -215,5 +230,5 @@ fn now() -> Timestamp {
 
 /// Puts `bytes` where the options say.
 fn place_output(bytes: &[u8], output: &crate::cli::Output) -> Result<(), Error> {
-    put(bytes, output.format(), output.output_file.as_deref())
+    put(bytes, output.format()?, output.output_file.as_deref())
 }

@@ -31,7 +31,10 @@ use crate::line::Line;
 use crate::prices::PriceBook;
 use crate::slots::{Era, Slots};
 use crate::table::{Column, Kind, Table, Value};
+use cardhour_domain::CardTime;
 use measure::{Coin, Measure};
+use rows::RowKey;
+use sums::Sums;
 
 /// A report, and what it could not price.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -112,6 +115,20 @@ fn notes(fold: &Fold<'_>, slots: &Slots, book: Option<&PriceBook>, query: &Repor
             fold.without_capacity.iter().map(|name| if name.is_empty() { "(unnamed)" } else { name }).collect();
         notes
             .push(format!("capacity is not known of clusters {}: cardhour import nodes tells it", clusters.join(", ")));
+    }
+    for (i, dimension) in query.by.iter().enumerate() {
+        let counted_together = |(key, sums): (&RowKey, &Sums)| {
+            key.era == Era::Shown && key.values[i] == Value::Absent && sums.capacity.is_some_and(|c| c > CardTime::ZERO)
+        };
+        if matches!(dimension, Dimension::Node | Dimension::Model)
+            && has(Measure::CapacityCardHours)
+            && fold.rows.iter().zip(&fold.sums).any(counted_together)
+        {
+            notes.push(format!(
+                "capacity under no {dimension} is of clusters of which a record names no {dimension}, or several: all their time is counted more \
+                 coarsely, since nobody knows how much of it was where"
+            ));
+        }
     }
     notes
 }

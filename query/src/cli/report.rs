@@ -22,9 +22,13 @@ pub struct Output {
 }
 
 impl Output {
-    /// The format asked for, else the file's, else a table.
-    pub fn format(&self) -> Format {
-        self.format.or_else(|| self.output_file.as_deref().and_then(Format::of_file)).unwrap_or(Format::Table)
+    /// The format asked for, else the file's, else a table. Errors: a file whose name ends with none of them.
+    pub fn format(&self) -> Result<Format, RequestError> {
+        match (self.format, &self.output_file) {
+            (Some(format), _) => Ok(format),
+            (None, None) => Ok(Format::Table),
+            (None, Some(file)) => Format::of_file(file).ok_or_else(|| RequestError::FileFormat(file.clone())),
+        }
     }
 }
 
@@ -90,8 +94,8 @@ impl ReportArgs {
 #[derive(Debug, Args)]
 pub struct MeArgs {
     /// Whose [default: you, as $USER says]
-    #[arg(long, value_name = "NAME", env = "USER", hide_env = true)]
-    pub user: String,
+    #[arg(long, value_name = "NAME")]
+    pub user: Option<String>,
     /// Of what time.
     #[command(flatten)]
     pub span: SpanArgs,
@@ -107,13 +111,15 @@ pub struct MeArgs {
 }
 
 impl MeArgs {
-    /// As a question to the books. Errors: a span that holds nothing.
-    pub fn request(&self) -> Result<ReportRequest, RequestError> {
+    /// As a question to the books, of `user` where no other is named. Errors: nobody is; a span that holds nothing.
+    pub fn request(&self, user: Option<String>) -> Result<ReportRequest, RequestError> {
+        let is_named = |name: &String| !name.is_empty();
+        let user = self.user.clone().or(user).filter(is_named).ok_or(RequestError::Nobody)?;
         Ok(ReportRequest {
             span: self.span.span()?,
             by: self.by.0.clone(),
             zone: self.zone,
-            user: Some(self.user.clone()),
+            user: Some(user),
             ..ReportRequest::new(ReportKind::Bill)
         })
     }

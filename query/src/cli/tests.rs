@@ -1,6 +1,6 @@
 use super::*;
 use crate::render::Format;
-use crate::request::Span;
+use crate::request::{RequestError, Span};
 use cardhour_books::report::{Dimension, ReportKind};
 use clap::{CommandFactory, error::ErrorKind};
 
@@ -104,11 +104,13 @@ fn a_report_is_asked_as_it_is_typed() {
 #[test]
 fn the_name_of_the_file_says_the_format_unless_one_is_named() {
     let output = |format, file: &str| Output { format, output_file: Some(file.into()) }.format();
-    assert_eq!(output(None, "march.html"), Format::Html);
-    assert_eq!(output(None, "march.parquet"), Format::Parquet);
-    assert_eq!(output(Some(Format::Json), "march.csv"), Format::Json);
-    assert_eq!(output(None, "march"), Format::Table);
-    assert_eq!(Output::default().format(), Format::Table);
+    assert_eq!(output(None, "march.html"), Ok(Format::Html));
+    assert_eq!(output(None, "march.PARQUET"), Ok(Format::Parquet));
+    assert_eq!(output(Some(Format::Json), "march.csv"), Ok(Format::Json));
+    assert_eq!(output(Some(Format::Csv), "march.xlsx"), Ok(Format::Csv));
+    assert_eq!(output(None, "march"), Ok(Format::Table));
+    assert_eq!(output(None, "march.xlsx"), Err(RequestError::FileFormat("march.xlsx".into())));
+    assert_eq!(Output::default().format(), Ok(Format::Table));
 }
 
 #[test]

@@ -34,8 +34,8 @@ pub fn grid(table: &Table) -> Grid {
     if !left_out.is_empty() {
         notes.push(format!("not known here, so not shown: {}", left_out.join(", ")));
     }
-    if let Some(Value::Text(line)) = line_column.zip(table.rows.first()).map(|(i, row)| &row[i]) {
-        notes.push(format!("where a line comes from: cardhour trace '{}'", line.replace('\'', "'\\''")));
+    if !notes.iter().any(|note| note.starts_with(TRACE_HINT)) {
+        notes.extend(trace_hint(table, ""));
     }
     Grid {
         title: table.title.clone(),
@@ -58,6 +58,20 @@ pub fn grid(table: &Table) -> Grid {
         }),
         notes,
     }
+}
+
+const TRACE_HINT: &str = "where a line comes from:";
+
+/// How to trace the first line of a report. `options`: those that the report was asked with and the trace needs, too.
+pub fn trace_hint(table: &Table, options: &str) -> Option<String> {
+    let column = table.columns.iter().position(|column| column.name == "line")?;
+    let Value::Text(line) = &table.rows.first()?[column] else { return None };
+    Some(format!("{TRACE_HINT} cardhour trace{options} {}", quoted(line)))
+}
+
+/// A word as a shell takes it, in single quotes.
+pub fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 /// The column `currency` and what it says, where it says one thing: then it stands beside the amounts' names instead.
@@ -111,9 +125,15 @@ pub fn hours(hours: Decimal) -> String {
     grouped(&short.to_string())
 }
 
-/// A ratio as a percent with one decimal, cut and not rounded: 100.0 % is said of nothing less.
+/// A ratio as a percent with one decimal. 100.0 % is said of nothing less, and 0.0 % of nothing more.
 pub fn percent(ratio: Decimal) -> String {
-    let mut percent = (ratio * Decimal::ONE_HUNDRED).trunc_with_scale(1);
+    let tenth = Decimal::new(1, 1);
+    let exact = ratio * Decimal::ONE_HUNDRED;
+    let mut percent = match exact.round_dp(1) {
+        whole if whole == Decimal::ONE_HUNDRED && exact < whole => whole - tenth,
+        nothing if nothing.is_zero() && exact > nothing => tenth,
+        near => near,
+    };
     percent.rescale(1);
     format!("{percent} %")
 }

@@ -5,6 +5,7 @@ use crate::books::{Books, PRICES_FILE, SIMULATED};
 use crate::cli::{DemoArgs, Global, ImportCommand, JobsArgs, Output, OutputKind, SiteArgs};
 use crate::error::Error;
 use crate::import::import;
+use crate::render::{quoted, trace_hint};
 use crate::request::{Covers, Moment, ReportRequest};
 use crate::serve;
 use crate::terminal::{say, tell, write_file};
@@ -33,7 +34,7 @@ pub async fn run(scene: &Scene, global: &Global, args: &DemoArgs) -> Result<Exit
     for command in files_of(&site, &folder)? {
         import(&books, &command, now()).await?;
     }
-    show(&books, month).await?;
+    show(&books, &place, month).await?;
     say(b"\n")?;
     tell(&format!("ask more of it: cardhour --ledger {place} report usage --by user"));
     if args.no_serve {
@@ -48,13 +49,15 @@ pub async fn run(scene: &Scene, global: &Global, args: &DemoArgs) -> Result<Exit
     serving::until_stopped(books, listener, None).await
 }
 
-async fn show(books: &Books, month: Month) -> Result<(), Error> {
+async fn show(books: &Books, place: &str, month: Month) -> Result<(), Error> {
     for request in [
         ReportRequest::new(ReportKind::Bill).of_month(month),
         ReportRequest::new(ReportKind::Capacity).grouped_by(&[Dimension::Month]),
     ] {
         say(b"\n")?;
-        print::table(&books.report(&request).await?.table, &Output::default())?;
+        let mut table = books.report(&request).await?.table;
+        table.notes.extend(trace_hint(&table, &format!(" --ledger {}", quoted(place))));
+        print::table(&table, &Output::default())?;
     }
     Ok(())
 }

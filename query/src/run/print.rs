@@ -9,7 +9,7 @@ use cardhour_books::table::Table;
 
 /// A table. Notes that the format has no place for go to standard error. Errors: it can't be rendered or written.
 pub fn table(table: &Table, output: &Output) -> Result<(), Error> {
-    let format = output.format();
+    let format = output.format()?;
     if !format.is_for_people() {
         for note in &table.notes {
             tell(&format!("note: {note}"));
@@ -24,5 +24,5 @@ pub fn table(table: &Table, output: &Output) -> Result<(), Error> {
 
 /// Whatever `rendered` gives for the format. Errors: its own; it can't be written.
 pub fn to(output: &Output, rendered: impl FnOnce(Format) -> Result<Vec<u8>, Error>) -> Result<(), Error> {
-    place_output(&rendered(output.format())?, output)
+    place_output(&rendered(output.format()?)?, output)
 }

@@ -154,6 +154,19 @@ fn what_is_held_beyond_capacity_is_held_and_billed_and_over() {
 }
 
 #[test]
+fn capacity_that_is_not_known_by_node_is_said_to_be() {
+    let mut world = World::jobs("1 acme vision ann q completed T4 - 2 2026-03-01T00:00 2026-03-01T12:00");
+    world.capacity.push(World::stretch(CardState::Free, "c - T4 8 2026-03-01 2026-03-02"));
+    let notes = |by: &str| world.report(None, &query(ReportKind::Capacity, by)).table.notes;
+    let [note] = &notes("node")[..] else { panic!("{:?}", notes("node")) };
+    assert!(
+        note.starts_with("capacity under no node is of clusters of which a record names no node, or several"),
+        "{note}"
+    );
+    assert!(notes("model").is_empty() && notes("").is_empty());
+}
+
+#[test]
 fn a_cluster_of_unknown_capacity_is_named_and_not_guessed() {
     let world = World::jobs("1 acme vision ann q completed - - 6 2026-03-01T00:00 2026-03-01T01:00");
     let table = world.report(None, &query(ReportKind::Capacity, "cluster")).table;
