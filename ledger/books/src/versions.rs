@@ -142,6 +142,14 @@ pub fn resolve<'a>(standing: impl Iterator<Item = (&'a str, Version)>, incoming:
         }
     }
 
+    // Whoever lost to a row that lost, and says what the best says, was no other version.
+    let before = out.lost.len();
+    out.lost.retain(|(attempt, version)| {
+        let best = best[place[attempt.key.as_str()]].row.1;
+        best.content != version.content || best.is_final != version.is_final
+    });
+    out.unchanged += (before - out.lost.len()) as u64;
+
     let mut known: HashMap<usize, Version> = HashMap::new();
     for (key, version) in standing {
         if started.contains(key) {

@@ -150,3 +150,21 @@ fn of_two_final_rows_the_later_as_of_stands() {
     assert_eq!((corrected.renewed.len(), corrected.unchanged), (0, 0));
     assert_eq!(corrected.displaced.first(), Some(&wrong.key));
 }
+
+/// What stands in the end is no version that lost, in whatever order an export has its rows.
+#[test]
+fn a_row_said_again_after_another_leaves_no_history_of_itself() {
+    let said = |state: &str, as_of: i64| {
+        let mut row = attempt(&format!("1 {state} 200 250"));
+        row.as_of = Some(Timestamp::from_unix_s(as_of));
+        let version = Version::of(&row);
+        (Arc::new(row), version)
+    };
+    let (first, other, last) = (said("completed", 300), said("node_fail", 400), said("completed", 500));
+    for [a, b, c] in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+        let rows = [&first, &other, &last];
+        let change = resolve([].into_iter(), &[rows[a].clone(), rows[b].clone(), rows[c].clone()]);
+        assert_eq!(change.stand, std::slice::from_ref(&last));
+        assert_eq!((change.lost.as_slice(), change.unchanged), (std::slice::from_ref(&other), 1));
+    }
+}
