@@ -177,7 +177,8 @@ impl File<'_> {
             });
         }
         // A file that is said to speak up to a moment speaks for nothing after it, and none for what is to come: cards would be free there.
-        let speaks_until = |covers: Interval| covers.end().min(self.said_as_of.unwrap_or(self.options.now));
+        let now = self.options.now;
+        let speaks_until = |covers: Interval| covers.end().min(self.said_as_of.unwrap_or(now)).min(now);
         let said = self.options.covers.map(|said| Interval::new(said.start(), speaks_until(said)));
         self.imported.coverage = match said {
             None => coverage(&self.imported, None),
@@ -192,6 +193,13 @@ impl File<'_> {
             self.imported.coverage.push(Coverage { cluster, covers });
         }
         self.imported.notes = self.notes();
+        if self.options.covers.is_some_and(|covers| covers.end() > now)
+            && self.said_as_of.is_none_or(|as_of| as_of > now)
+        {
+            let note =
+                "what the file is said to cover ends at the moment of the import: nobody knows what is free later";
+            self.imported.notes.push(note.to_owned());
+        }
         self.imported
     }
 

@@ -393,7 +393,17 @@ fn a_file_covers_nothing_that_is_to_come() {
         let reading = crate::import::readers::read(Format::Csv, text.as_bytes(), &Default::default()).unwrap();
         let imported = attempts(text.as_bytes(), &reading.columns, reading.records, &mapping, &options).unwrap();
         assert_eq!(imported.coverage, until_now, "{text}");
+        assert!(
+            imported.notes.iter().any(|note| note.contains("ends at the moment of the import")),
+            "{:?}",
+            imported.notes
+        );
     }
+    // Clocks may differ by a day; what is to come is to come all the same.
+    let ahead = Options { as_of: Some(at(85)), ..options };
+    let reading = crate::import::readers::read(Format::Csv, text.as_bytes(), &Default::default()).unwrap();
+    let imported = attempts(text.as_bytes(), &reading.columns, reading.records, &mapping, &ahead).unwrap();
+    assert_eq!(imported.coverage, until_now);
 }
 
 /// LED-4: the order of the rows, and with ids and one as-of any cut of them, change nothing that is booked.
