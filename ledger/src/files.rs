@@ -131,7 +131,9 @@ pub(crate) fn decode<R: ChunkReader + 'static>(
 ) -> Result<Vec<RecordBatch>, Error> {
     let parquet = |e: parquet::errors::ParquetError| Error::table("read a file of", table)(e.into());
     let arrow = |e: arrow::error::ArrowError| Error::table("read a file of", table)(e.into());
-    let mut metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(parquet)?;
+    // What Parquet says of its columns, and no hint for Arrow: other writers of a table leave theirs, of views and the like.
+    let plainly = || ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+    let mut metadata = ArrowReaderMetadata::load(&file, plainly()).map_err(parquet)?;
     if !wanted.indexed.is_empty() {
         let fields: Vec<Field> = metadata
             .schema()
@@ -146,7 +148,7 @@ pub(crate) fn decode<R: ChunkReader + 'static>(
                 }
             })
             .collect();
-        let options = ArrowReaderOptions::new().with_schema(Arc::new(Schema::new(fields)));
+        let options = plainly().with_schema(Arc::new(Schema::new(fields)));
         metadata = ArrowReaderMetadata::try_new(metadata.metadata().clone(), options).map_err(parquet)?;
     }
     let mut builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata).with_batch_size(64 * 1024);

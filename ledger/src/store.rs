@@ -29,8 +29,8 @@ const SCHEMA_PROPERTY: &str = "cardhour.schema";
 /// The mark that says how many rows a table has: what every commit of ours put in, less what it took out. Other writers leave it as it is.
 pub(crate) const ROWS: &str = "cardhour.rows";
 
-/// In place of a count that can't be made.
-const UNCOUNTED: i64 = -1;
+/// The version of the table that [`ROWS`] is the count of.
+const ROWS_AT: &str = "cardhour.rows-at";
 
 /// Where the tables of one ledger lie.
 #[derive(Clone, Debug)]
@@ -194,9 +194,13 @@ impl Store {
         let failed = |error: DeltaTableError| Error::table("commit to", table.name)(error.into());
         let Written { files, rows: added, mut change } = written;
         if !change.marks.contains_key(ROWS) {
-            let before = snapshot.rows_said().await?.or_else(|| rows_of(&snapshot.files));
-            let rows = before.zip(rows_of(&change.remove)).map(|(before, removed)| before + added - removed);
-            change.marks.insert(ROWS.to_owned(), rows.unwrap_or(UNCOUNTED));
+            let before = match snapshot.rows_said().await? {
+                Some(said) => said,
+                None => snapshot.rows_in(snapshot.files.clone()).await?,
+            };
+            let removed = snapshot.rows_in(change.remove.clone()).await?;
+            change.marks.insert(ROWS.to_owned(), before + added - removed);
+            change.marks.insert(ROWS_AT.to_owned(), snapshot.version() + 1);
         }
         let data_change = !change.rewrite_only;
         let partition_by = table.by_day.then(|| vec!["day".to_owned()]);
@@ -292,10 +296,44 @@ impl Snapshot {
         self.delta.version().map_or(-1, |version| i64::try_from(version).expect("fewer than 2⁶³ commits"))
     }
 
-    /// How many rows the table has, by what was put in and taken out ([`ROWS`]). None where nobody counted: an earlier cardhour was the last to
-    /// write, or a file's size in rows isn't known.
+    /// How many rows the table has, by what was put in and taken out ([`ROWS`]). None where nobody counted: somebody who doesn't count, such as
+    /// an earlier cardhour, wrote rows since. Who only takes rows away (DELETE, UPDATE, MERGE) since is no
+    /// reason not to know how many there should be.
     pub(crate) async fn rows_said(&self) -> Result<Option<i64>, Error> {
-        Ok(self.mark(ROWS).await?.filter(|rows| *rows != UNCOUNTED))
+        let (Some(rows), Some(at)) = (self.mark(ROWS).await?, self.mark(ROWS_AT).await?) else { return Ok(None) };
+        let Ok(since) = usize::try_from(self.version() - at) else { return Ok(None) };
+        if since > 0 {
+            let operations = self.operations(since).await?;
+            let wrote = |operation: &Option<String>| operation.as_deref().is_none_or(|operation| operation == "WRITE");
+            if operations.len() < since || operations.iter().any(wrote) {
+                return Ok(None);
+            }
+        }
+        Ok(Some(rows))
+    }
+
+    /// How many rows files have: as the log says, else as they are.
+    async fn rows_in(&self, files: Vec<FileView>) -> Result<i64, Error> {
+        let (said, unsaid): (Vec<_>, Vec<_>) = files.into_iter().partition(|file| file.rows().is_some());
+        let said: i64 = said.iter().filter_map(FileView::rows).sum();
+        Ok(said + self.count(unsaid).await?)
+    }
+
+    /// How many rows files have, by the files themselves.
+    pub(crate) async fn count(&self, files: Vec<FileView>) -> Result<i64, Error> {
+        if files.is_empty() {
+            return Ok(0);
+        }
+        let count = |batches: Vec<RecordBatch>| Ok(batches.iter().map(RecordBatch::num_rows).sum::<usize>());
+        let counted = self.read_with(files, Some(&[]), &[], count).await?;
+        Ok(counted.into_iter().map(|(_, rows)| i64::try_from(rows).expect("fewer than 2⁶³ rows")).sum())
+    }
+
+    /// What the newest `n` commits were. Fewer when older ones were cleaned up.
+    async fn operations(&self, n: usize) -> Result<Vec<Option<String>>, Error> {
+        let failed = |error: DeltaTableError| Error::table("read the history of", self.table.name)(error.into());
+        let infos: Vec<_> = self.delta.history(Some(n)).try_collect().await.map_err(failed)?;
+        Ok(infos.into_iter().map(|info| info.operation).collect())
     }
 
     /// A number that a commit left in the table's state.
@@ -353,11 +391,6 @@ impl Snapshot {
         .await
         .expect("reading does not panic")
     }
-}
-
-/// How many rows some files have together; none where the log doesn't say it of each.
-fn rows_of(files: &[FileView]) -> Option<i64> {
-    files.iter().map(FileView::rows).sum()
 }
 
 impl FileView {
