@@ -58,9 +58,15 @@ pub fn tell(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
-/// Puts a file in place whole: written beside it, then renamed. Errors: it can't be.
+/// Puts a file in place whole: written beside it, then renamed. What a link points to is the file; a device or a pipe is written to as it
+/// is. Errors: it can't be.
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let failed = |source| Error::File { doing: "write", path: path.to_owned(), source };
+    if std::fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
+        return std::fs::write(path, bytes).map_err(failed);
+    }
+    let target = std::fs::canonicalize(path);
+    let path = target.as_deref().unwrap_or(path);
     let name = path.file_name().ok_or_else(|| failed(io::ErrorKind::InvalidFilename.into()))?;
     let beside = path.with_file_name(format!(".{}.{}", name.to_string_lossy(), std::process::id()));
     let written = std::fs::write(&beside, bytes).and_then(|()| std::fs::rename(&beside, path));
@@ -75,8 +81,8 @@ pub fn log_to_stderr(verbose: u8, usual: &str) {
     use tracing_subscriber::EnvFilter;
     // The kernel under Delta logs an error for each table that isn't there yet; what matters comes back as an error.
     let level = match verbose {
-        // Of a race that was lost the transaction warns; it is run again here.
-        0 => format!("{usual},buoyant_kernel=off,deltalake_core::kernel::transaction=error"),
+        // Of a race that was lost the transaction logs an error; it is run again here.
+        0 => format!("{usual},buoyant_kernel=off,deltalake_core::kernel::transaction=off"),
         1 => "warn,cardhour=info,cardhour_query=info,cardhour_ledger=info".to_owned(),
         _ => "info,cardhour=debug,cardhour_query=debug,cardhour_ledger=debug".to_owned(),
     };
@@ -158,5 +164,25 @@ mod tests {
         assert_eq!(std::fs::read(&path).unwrap(), b"bc");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
         assert!(write_file(&folder.path().join("no/such/folder.csv"), b"a").is_err());
+    }
+
+    #[test]
+    fn a_link_leads_to_its_file_and_a_pipe_stays_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link, pipe) = (folder.path().join("file"), folder.path().join("link"), folder.path().join("pipe"));
+        std::fs::write(&file, b"old").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        write_file(&link, b"new").unwrap();
+        assert_eq!(std::fs::read(&file).unwrap(), b"new");
+        assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let reader = std::thread::spawn({
+            let pipe = pipe.clone();
+            move || std::fs::read(pipe).unwrap()
+        });
+        write_file(&pipe, b"through").unwrap();
+        assert_eq!(reader.join().unwrap(), b"through");
+        assert!(!std::fs::metadata(&pipe).unwrap().is_file());
     }
 }
