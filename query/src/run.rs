@@ -155,7 +155,7 @@ async fn report(scene: &Scene, global: &Global, args: &ReportArgs) -> Result<Exi
     if let Some(prices) = &args.prices {
         options.push_str(&format!(" --prices {}", quoted(&prices.display().to_string())));
     }
-    if args.output.format()?.is_for_people() {
+    if !options.is_empty() && args.output.format()?.is_for_people() {
         reported.table.notes.extend(trace_hint(&reported.table, &options));
     }
     print::table(&reported.table, &args.output)?;

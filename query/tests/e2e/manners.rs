@@ -394,3 +394,64 @@ fn a_correction_of_finished_jobs_stands_when_its_export_is_later() {
     assert!(again.contains("0 booked, 8 unchanged, 0 superseded"), "{again}");
     assert_eq!(site.sql("select count(*) as n from jobs_history").only("n"), "0");
 }
+
+#[test]
+fn the_first_import_says_where_it_made_a_ledger_and_in_which_zone() {
+    let site = Site::new();
+    let (jobs, map) = (site.file("jobs.csv", JOBS), site.file("map.toml", MAP));
+    let config = site.file("config.toml", "zone = \"Asia/Shanghai\"\n");
+    let words = format!("import jobs {jobs} --map {map} --config {config}");
+    let first = site.run(&words);
+    let place = site.ledger().display().to_string();
+    assert!(first.err.contains(&place) && first.err.contains("bills in Asia/Shanghai"), "{}", first.err);
+    assert!(!site.run(&words).err.contains("made a ledger"), "once");
+    // A config that changes its mind changes no ledger, and an import goes on.
+    let other = site.file("other.toml", "zone = \"Asia/Tokyo\"\n");
+    assert_eq!(site.run(&format!("import jobs {jobs} --map {map} --config {other}")).code, Some(0));
+    let refused = site.run("init --zone Asia/Tokyo");
+    assert_eq!(refused.code, Some(2));
+    assert!(refused.err.contains("import again"), "{}", refused.err);
+}
+
+#[test]
+fn the_hint_to_trace_has_the_options_that_the_bill_was_asked_with() {
+    let site = imported();
+    let book = "currency = \"CNY\"\nzone = \"UTC\"\n[[price]]\nfrom = \"2026-01-01\"\nper_card_hour = \"1\"\n";
+    let (prices, place) = (site.file("next year.toml", book), site.ledger().display().to_string());
+    let hint = |words: &[&str]| {
+        let printed = answer(site.command().args(words)).out;
+        let line = printed.lines().find(|line| line.starts_with("where a line comes from: ")).unwrap().to_owned();
+        line.trim_start_matches("where a line comes from: ").to_owned()
+    };
+    assert!(hint(&["report", "bill", "--by", "project"]).starts_with("cardhour trace 'project="));
+    let asked = hint(&["--ledger", &place, "report", "bill", "--by", "project", "--prices", &prices]);
+    assert!(asked.starts_with(&format!("cardhour trace --ledger '{place}' --prices '{prices}' 'project=")), "{asked}");
+    // As a shell takes it.
+    let binary = env!("CARGO_BIN_EXE_cardhour");
+    let traced = std::process::Command::new("sh")
+        .args(["-c", &asked.replacen("cardhour", binary, 1)])
+        .env_clear()
+        .output()
+        .unwrap();
+    assert!(traced.status.success(), "{}", String::from_utf8_lossy(&traced.stderr));
+}
+
+#[test]
+fn a_file_of_an_unknown_end_is_refused_and_me_without_a_name_asks_for_one() {
+    let site = imported();
+    let refused = site.run("report usage -o out.xlsx");
+    assert_eq!(refused.code, Some(2));
+    assert!(refused.err.contains("out.xlsx") && refused.err.contains("--format"), "{}", refused.err);
+    for user in [None, Some("")] {
+        let mut command = site.command();
+        match user {
+            None => command.env_remove("USER"),
+            Some(user) => command.env("USER", user),
+        };
+        let nobody = answer(command.arg("me"));
+        assert_eq!(nobody.code, Some(2));
+        assert!(nobody.err.contains("--user NAME"), "{}", nobody.err);
+    }
+    let ann = answer(site.command().env("USER", "ann").args(["me", "--format", "csv"]));
+    assert!(ann.out.contains("6.000000"), "2 cards × 3 h: {}", ann.out);
+}
