@@ -46,6 +46,11 @@ impl Books {
         Ok(Self { ledger: Ledger::open(place).await?, limits })
     }
 
+    /// Whether there is no ledger at a place, a folder or its URL.
+    pub async fn is_missing(place: &str) -> bool {
+        matches!(Ledger::open(place).await, Err(cardhour_ledger::Error::NoLedger { .. }))
+    }
+
     /// Of the ledger at a place, which is made where there is none: with `zone`, else the zone of a price book that lies there,
     /// else UTC. Errors: it is there with another zone than `zone`.
     pub async fn open_or_make(

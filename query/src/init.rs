@@ -25,7 +25,7 @@ pub async fn init(
     config_file: Option<&Path>,
     surroundings: &Surroundings,
 ) -> Result<Made, Error> {
-    let is_new = !Path::new(place).join("ledger.json").exists();
+    let is_new = Books::is_missing(place).await;
     let books = Books::open_or_make(place, zone.or(config.zone), false, config.sql).await?;
     let mut things = Vec::new();
     if let Some(folder) = books.ledger().folder() {

@@ -6,7 +6,7 @@ mod serving;
 
 use crate::answer::Rows;
 use crate::books::Books;
-use crate::cli::{Cli, Command, Global, ImportCommand, MaintainArgs, MeArgs, ReportArgs, SqlArgs, VerifyArgs};
+use crate::cli::{Cli, Command, Global, ImportCommand, MaintainArgs, MeArgs, Output, ReportArgs, SqlArgs, VerifyArgs};
 use crate::config::{Config, ConfigError, Surroundings, ledger_place};
 use crate::doctor::{self, Verdict};
 use crate::error::{Error, Remedy};
@@ -18,6 +18,7 @@ use crate::request::ReportRequest;
 use crate::terminal::{Progress, Unit, put, say, style, tell};
 use crate::verified;
 use cardhour_books::report::ReportKind;
+use cardhour_books::table::Table;
 use cardhour_domain::Timestamp;
 use cardhour_ledger::{ExportedBill, Maintain};
 use clap::CommandFactory;
@@ -87,7 +88,7 @@ pub async fn run(cli: Cli) -> Result<Exit, Error> {
         Command::Serve(args) => serving::run(&Scene::new(global)?, args.address).await,
         Command::Import(command) => book(&Scene::new(global)?, command).await,
         Command::Report(args) => report(&Scene::new(global)?, global, args).await,
-        Command::Me(args) => me(&Scene::new(global)?, args).await,
+        Command::Me(args) => me(&Scene::new(global)?, global, args).await,
         Command::Sql(args) => sql(&Scene::new(global)?, args).await,
         Command::Trace(args) => {
             let trace = Scene::new(global)?.books().await?.trace(&args.line, args.prices.as_deref()).await?;
@@ -134,7 +135,7 @@ async fn make(global: &Global, zone: Option<cardhour_domain::Zone>) -> Result<Ex
 
 async fn book(scene: &Scene, command: &ImportCommand) -> Result<Exit, Error> {
     let place = scene.place()?;
-    let is_new = !Path::new(place).join("ledger.json").exists();
+    let is_new = Books::is_missing(place).await;
     let books = Books::open_or_make(place, scene.config.zone.filter(|_| is_new), false, scene.config.sql).await?;
     if is_new {
         tell(&format!(
@@ -148,23 +149,30 @@ async fn book(scene: &Scene, command: &ImportCommand) -> Result<Exit, Error> {
 
 async fn report(scene: &Scene, global: &Global, args: &ReportArgs) -> Result<Exit, Error> {
     let mut reported = scene.books().await?.report(&args.request()?).await?;
-    let mut options = String::new();
-    if let (true, Some(place)) = (global.names_ledger, &global.ledger) {
-        options.push_str(&format!(" --ledger {}", quoted(place)));
-    }
-    if let Some(prices) = &args.prices {
-        options.push_str(&format!(" --prices {}", quoted(&prices.display().to_string())));
-    }
-    if !options.is_empty() && args.output.format()?.is_for_people() {
-        reported.table.notes.extend(trace_hint(&reported.table, &options));
-    }
+    hint(&mut reported.table, global, args.prices.as_deref(), &args.output)?;
     print::table(&reported.table, &args.output)?;
     Ok(if args.report == ReportKind::Bill && reported.has_holes { Exit::No } else { Exit::Done })
 }
 
-async fn me(scene: &Scene, args: &MeArgs) -> Result<Exit, Error> {
+/// Adds how to trace a line, where that needs options that were typed here.
+fn hint(table: &mut Table, global: &Global, prices: Option<&Path>, output: &Output) -> Result<(), Error> {
+    let mut options = String::new();
+    if let (true, Some(place)) = (global.names_ledger, &global.ledger) {
+        options.push_str(&format!(" --ledger {}", quoted(place)));
+    }
+    if let Some(prices) = prices {
+        options.push_str(&format!(" --prices {}", quoted(&prices.display().to_string())));
+    }
+    if !options.is_empty() && output.format()?.is_for_people() {
+        table.notes.extend(trace_hint(table, &options));
+    }
+    Ok(())
+}
+
+async fn me(scene: &Scene, global: &Global, args: &MeArgs) -> Result<Exit, Error> {
     let request: ReportRequest = args.request(scene.surroundings.user.clone())?;
-    let reported = scene.books().await?.report(&request).await?;
+    let mut reported = scene.books().await?.report(&request).await?;
+    hint(&mut reported.table, global, None, &args.output)?;
     if reported.table.rows.is_empty() {
         let user = request.user.as_deref().unwrap_or_default();
         tell(&format!("nothing was held by {user:?}: --user takes the name as the records have it"));
@@ -229,6 +237,6 @@ fn now() -> Timestamp {
 }
 
 /// Puts `bytes` where the options say.
-fn place_output(bytes: &[u8], output: &crate::cli::Output) -> Result<(), Error> {
+fn place_output(bytes: &[u8], output: &Output) -> Result<(), Error> {
     put(bytes, output.format()?, output.output_file.as_deref())
 }

@@ -124,9 +124,11 @@ fn notes(fold: &Fold<'_>, slots: &Slots, book: Option<&PriceBook>, query: &Repor
             && has(Measure::CapacityCardHours)
             && fold.rows.iter().zip(&fold.sums).any(counted_together)
         {
+            // A node is itself; its model may not be known.
+            let unlisted = if *dimension == Dimension::Model { ", or whose list of nodes lacks one" } else { "" };
             notes.push(format!(
-                "capacity under no {dimension} is of clusters of which a record names no {dimension}, or several: all their time is counted more \
-                 coarsely, since nobody knows how much of it was where"
+                "capacity under no {dimension} is of clusters of which a record names no {dimension}, or several{unlisted}: all their time is counted \
+                 more coarsely, since nobody knows how much of it was where"
             ));
         }
     }

@@ -408,6 +408,9 @@ fn the_first_import_says_where_it_made_a_ledger_and_in_which_zone() {
     // A config that changes its mind changes no ledger, and an import goes on.
     let other = site.file("other.toml", "zone = \"Asia/Tokyo\"\n");
     assert_eq!(site.run(&format!("import jobs {jobs} --map {map} --config {other}")).code, Some(0));
+    let by_url = site.run(&format!("--ledger file://{place} import jobs {jobs} --map {map} --config {other}"));
+    assert_eq!(by_url.code, Some(0), "{}", by_url.err);
+    assert!(!by_url.err.contains("made a ledger"), "{}", by_url.err);
     let refused = site.run("init --zone Asia/Tokyo");
     assert_eq!(refused.code, Some(2));
     assert!(refused.err.contains("import again"), "{}", refused.err);
