@@ -14,6 +14,12 @@
 //! | *held* | has a holder. Held is not used |
 //! | *bucket* | a quarter hour of UTC, the grain of the `usage` table |
 //! | *as of* | the last moment a source vouches for |
+//! | *device* | what a holder can be given: a card that is not cut, or a MIG instance |
+//! | *sample* | what a device said over one tick, [`Sample`] |
+//! | *holder* | a run of a job, session, process or virtual machine as a node sees it, [`Holder`] |
+//! | *observation* | a node saw a holder have a device, [`Observation`] |
+//! | *watch* | a node looked for holders of a card and missed none, [`Watch`] |
+//! | *segment* | a sealed file of a node's spool, [`SegmentName`] |
 //!
 //! # Units
 //!
@@ -28,8 +34,13 @@
 //!
 //! Start reading at [`CardTime`]: every figure on a statement is one of those times a price.
 
+mod activity;
 mod card_time;
+#[cfg(feature = "arrow")]
+pub mod columns;
+mod device;
 mod energy;
+mod holder;
 mod ids;
 mod interval;
 mod iso4217;
@@ -37,18 +48,23 @@ mod money;
 mod period;
 mod reading;
 mod sample;
+mod segment;
 mod share;
 mod state;
 mod timestamp;
 
+pub use activity::Activity;
 pub use card_time::CardTime;
+pub use device::{EventKind, NodeEvent, SeenDevice};
 pub use energy::{Millijoules, Milliwatts};
+pub use holder::{Holder, HolderKind, HolderSource, Observation, Owner, Watch};
 pub use ids::{AttemptKey, Name};
 pub use interval::Interval;
 pub use money::{Currency, Money, MoneyError, Rate, spread, spread_by};
 pub use period::{Month, Zone, ZoneError};
 pub use reading::{Gap, Reading};
-pub use sample::{Percent, Sample, SampleSource, UseBasis};
+pub use sample::{EnergyBasis, Percent, Sample, SampleSource, UseBasis};
+pub use segment::{SegmentName, SegmentNameError, Stream};
 pub use share::{CardShare, ShareError};
 pub use state::{CardState, JobState};
 pub use timestamp::{BUCKET_MS, Timestamp, TimestampError};

@@ -16,11 +16,21 @@ pub enum Reading<T> {
 pub enum Gap {
     /// The card has no such counter.
     NotSupported,
+    /// The caller may not read it.
+    NoPermission,
     /// The driver answered with an error.
     DriverError,
+    /// The driver didn't answer in time.
+    TimedOut,
+    /// The source gives the same old value again and again: its own time stands still.
+    Stale,
+    /// What was read can't be: garbage, or two signals that contradict each other.
+    Implausible,
+    /// Another profiler has the counters.
+    CountersTaken,
     /// The card has fallen off the bus.
     CardLost,
-    /// No collector was running.
+    /// No collector was running, or it had nothing yet to compare a counter with.
     CollectorDown,
     /// The source has no such field: records of a scheduler say nothing of use.
     NotRecorded,
@@ -45,11 +55,35 @@ impl<T> Reading<T> {
 }
 
 impl Gap {
+    /// All of them.
+    pub const ALL: [Self; 10] = [
+        Self::NotSupported,
+        Self::NoPermission,
+        Self::DriverError,
+        Self::TimedOut,
+        Self::Stale,
+        Self::Implausible,
+        Self::CountersTaken,
+        Self::CardLost,
+        Self::CollectorDown,
+        Self::NotRecorded,
+    ];
+
+    /// The gap of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|gap| gap.name() == name)
+    }
+
     /// Its name in tables and labels.
     pub const fn name(self) -> &'static str {
         match self {
             Self::NotSupported => "not_supported",
+            Self::NoPermission => "no_permission",
             Self::DriverError => "driver_error",
+            Self::TimedOut => "timed_out",
+            Self::Stale => "stale",
+            Self::Implausible => "implausible",
+            Self::CountersTaken => "counters_taken",
             Self::CardLost => "card_lost",
             Self::CollectorDown => "collector_down",
             Self::NotRecorded => "not_recorded",

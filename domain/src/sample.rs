@@ -18,7 +18,7 @@ pub struct Sample {
     pub device_uuid: Name,
     /// The node it was read on.
     pub node: Name,
-    /// Who held the device; none when nobody did.
+    /// Whom the node saw holding the device, by [`crate::Holder::key`]; none when nobody did, or several. The books' own answer is in `usage`.
     pub attempt_key: Option<AttemptKey>,
     /// How busy the multiprocessors were.
     pub sm_active_pct: Reading<Percent>,
@@ -34,12 +34,14 @@ pub struct Sample {
     pub nvlink_bytes: Reading<i64>,
     /// Moved over PCIe, both ways. Unit: bytes.
     pub pcie_bytes: Reading<i64>,
-    /// Mean power. Of the whole card: a slice has no sensor of its own.
+    /// Mean power of the card. A slice has no sensor of its own: there it is missing, and the card has a row beside its slices'.
     pub power_mw: Reading<Milliwatts>,
-    /// Energy from the card's counter. Of the whole card, too.
+    /// Energy of the card, missing for a slice as power is: so energies of rows add up to the node's.
     pub energy_mj: Reading<Millijoules>,
+    /// What `energy_mj` was read from.
+    pub energy_basis: EnergyBasis,
     /// The card's temperature at the end of the tick. Unit: degrees Celsius.
-    pub temperature_c: Reading<i32>,
+    pub temperature_c: Reading<i64>,
     /// Who read it.
     pub source: SampleSource,
 }
@@ -76,6 +78,35 @@ impl UseBasis {
             Self::DutyCycle => "duty_cycle",
         }
     }
+
+    /// The basis of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Gpm, Self::DutyCycle].into_iter().find(|basis| basis.name() == name)
+    }
+}
+
+/// What energy was read from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum EnergyBasis {
+    /// The card's own counter.
+    Counter,
+    /// Power, integrated: an estimate, for cards without a counter.
+    Power,
+}
+
+impl EnergyBasis {
+    /// Its name in tables and labels.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Counter => "counter",
+            Self::Power => "power",
+        }
+    }
+
+    /// The basis of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Counter, Self::Power].into_iter().find(|basis| basis.name() == name)
+    }
 }
 
 /// Who read a sample, the most trusted first.
@@ -97,6 +128,11 @@ impl SampleSource {
             Self::Dcgm => "dcgm",
             Self::NvidiaSmi => "nvidia_smi",
         }
+    }
+
+    /// The source of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Collector, Self::Dcgm, Self::NvidiaSmi].into_iter().find(|source| source.name() == name)
     }
 }
 
@@ -155,6 +191,7 @@ mod tests {
             pcie_bytes: Reading::Missing(missing),
             power_mw: Reading::Missing(missing),
             energy_mj: Reading::Missing(missing),
+            energy_basis: EnergyBasis::Counter,
             temperature_c: Reading::Missing(missing),
             source,
         }

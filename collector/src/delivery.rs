@@ -1,0 +1,1 @@
+//! Segments to the ledger, at least once.

@@ -1,0 +1,13 @@
+//! The collector: what each card of a node did, and who held it.
+//!
+//! It reads the driver ([`probe`]), looks for holders ([`holders`]), and puts what it saw on disk before the next tick ([`spool`]), from where it is
+//! delivered to the ledger ([`delivery`]). What it does not do: no DataFusion, no Delta, no money, no decision about who pays beyond the site's
+//! own rules ([`owners`]).
+//!
+//! Units are in the names; rows are those of `cardhour-domain`.
+
+pub mod delivery;
+pub mod holders;
+pub mod owners;
+pub mod probe;
+pub mod spool;

@@ -1,0 +1,1 @@
+//! Who pays, by the rules of the site.

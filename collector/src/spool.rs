@@ -1,0 +1,1 @@
+//! Rows on disk, until the ledger has them.
