@@ -153,43 +153,59 @@ pub(super) fn during(starts: &Instants, lengths: &Longs, row: usize) -> Result<I
         .ok_or_else(|| bad("interval_ms", row, format!("{length_ms} is not above zero")))
 }
 
-macro_rules! column_of {
-    ($column:ident, $value:ty, $convert:expr) => {
-        impl $column {
-            /// The value, if there is one.
-            pub(super) fn get(&self, row: usize) -> Option<$value> {
-                let (_, array) = self.0.as_ref()?;
-                (!array.is_null(row)).then(|| $convert(array.value(row)))
-            }
-
-            /// The value that must be there, in the column `name`.
-            pub(super) fn must(&self, name: &str, row: usize) -> Result<$value, ColumnError> {
-                if self.0.is_none() {
-                    return Err(ColumnError::Missing { column: name.to_owned() });
-                }
-                self.get(row).ok_or_else(|| ColumnError::Empty { column: name.to_owned(), row: row + 1 })
-            }
-        }
-    };
+/// The array, where it has a value in the row.
+fn present<A: Array>(column: &Option<(String, A)>, row: usize) -> Option<&A> {
+    column.as_ref().map(|(_, array)| array).filter(|array| !array.is_null(row))
 }
 
-column_of!(Longs, i64, |v| v);
-column_of!(Instants, Timestamp, |v: i64| Timestamp::from_unix_ms(v.div_euclid(1000)));
-column_of!(Truths, bool, |v| v);
+/// A value that must be there, in the column `name`.
+fn must<A, V>(column: &Option<(String, A)>, value: Option<V>, name: &str, row: usize) -> Result<V, ColumnError> {
+    value.ok_or_else(|| match column {
+        Some(_) => ColumnError::Empty { column: name.to_owned(), row: row + 1 },
+        None => ColumnError::Missing { column: name.to_owned() },
+    })
+}
+
+impl Longs {
+    /// The value, if there is one.
+    pub(super) fn get(&self, row: usize) -> Option<i64> {
+        present(&self.0, row).map(|array| array.value(row))
+    }
+
+    /// The value that must be there, in the column `name`.
+    pub(super) fn must(&self, name: &str, row: usize) -> Result<i64, ColumnError> {
+        must(&self.0, self.get(row), name, row)
+    }
+}
+
+impl Instants {
+    /// The value, if there is one.
+    pub(super) fn get(&self, row: usize) -> Option<Timestamp> {
+        present(&self.0, row).map(|array| Timestamp::from_unix_ms(array.value(row).div_euclid(1000)))
+    }
+
+    /// The value that must be there, in the column `name`.
+    pub(super) fn must(&self, name: &str, row: usize) -> Result<Timestamp, ColumnError> {
+        must(&self.0, self.get(row), name, row)
+    }
+}
+
+impl Truths {
+    /// The value, if there is one.
+    pub(super) fn get(&self, row: usize) -> Option<bool> {
+        present(&self.0, row).map(|array| array.value(row))
+    }
+}
 
 impl Texts {
     /// The value, if there is one.
     pub(super) fn get(&self, row: usize) -> Option<&str> {
-        let (_, array) = self.0.as_ref()?;
-        (!array.is_null(row)).then(|| array.value(row))
+        present(&self.0, row).map(|array| array.value(row))
     }
 
     /// The value that must be there, in the column `name`.
     pub(super) fn must(&self, name: &str, row: usize) -> Result<&str, ColumnError> {
-        if self.0.is_none() {
-            return Err(ColumnError::Missing { column: name.to_owned() });
-        }
-        self.get(row).ok_or_else(|| ColumnError::Empty { column: name.to_owned(), row: row + 1 })
+        must(&self.0, self.get(row), name, row)
     }
 }
 
