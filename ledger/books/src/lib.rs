@@ -19,6 +19,7 @@ pub mod demo;
 pub mod holdings;
 pub mod import;
 pub mod line;
+pub mod observed;
 pub mod prices;
 pub mod report;
 pub mod site;

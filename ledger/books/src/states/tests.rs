@@ -1,7 +1,7 @@
 //! A timeline drawn in text: one character is one tick of an hour, one line one job on a whole card.
 
 use super::*;
-use crate::holdings::{Claim, holdings};
+use crate::holdings::{Claim, ClaimSource, holdings};
 use crate::site::{Node, Outage, Reservation};
 use cardhour_domain::{AttemptKey, BUCKET_MS};
 use proptest::prelude::*;
@@ -39,6 +39,9 @@ fn claim(key: &str, node: &str, cards: i64, during: Interval) -> Claim {
         model: None,
         mig_profile: None,
         reservation: None,
+        slice: None,
+        source: ClaimSource::Accounting,
+        is_open: false,
     }
 }
 
