@@ -18,6 +18,7 @@ pub mod cluster;
 pub mod demo;
 pub mod holdings;
 pub mod import;
+pub mod inventory;
 pub mod line;
 pub mod observed;
 pub mod prices;
