@@ -89,7 +89,7 @@ impl Cell {
             idle,
             effective,
             underused,
-            billed_idle: part(idle, row.billed_time, row.card_time),
+            billed_idle: billed_part(idle, row.billed_time, row.card_time),
             energy_mj: energy_mj.map(i128::from),
             ..Used::default()
         });
@@ -99,12 +99,18 @@ impl Cell {
     }
 }
 
-/// `time` × `billed` ÷ `held`, rounded down, so that it is more than neither.
-fn part(time: CardTime, billed: CardTime, held: CardTime) -> CardTime {
-    if billed == held || time.is_zero() {
-        return time;
+/// Of a row's idle time what is billed: `idle` × `billed` ÷ `held`, rounded down, so that it is more than neither.
+///
+/// None of a row whose parts are more than its whole: no such row is made, but `verify` has to read one, to name it.
+fn billed_part(idle: CardTime, billed: CardTime, held: CardTime) -> CardTime {
+    let is_part = |time: CardTime| CardTime::ZERO <= time && time <= held;
+    if !is_part(idle) || !is_part(billed) {
+        return CardTime::ZERO;
     }
-    let part = BigInt::from(time.part_ms()) * billed.part_ms() / held.part_ms();
+    if billed == held {
+        return idle;
+    }
+    let part = BigInt::from(idle.part_ms()) * billed.part_ms() / held.part_ms();
     CardTime::from_part_ms(i128::try_from(part).expect("no more than what it is a part of"))
 }
 

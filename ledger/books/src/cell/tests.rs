@@ -56,7 +56,15 @@ fn the_idle_part_of_a_row_is_billed_as_the_row_is() {
 #[test]
 fn the_largest_row_there_can_be_is_cut_without_overflow() {
     let held = i128::from(CardShare::PARTS_PER_CARD) * 1_000_000 * 900_000;
-    assert_eq!(part(ms(held), ms(held - 1), ms(held)), ms(held - 1));
+    assert_eq!(billed_part(ms(held), ms(held - 1), ms(held)), ms(held - 1));
+}
+
+/// What `verify` has to be able to read, so that it can name it.
+#[test]
+fn a_damaged_row_is_added_up_and_not_divided_by_zero() {
+    for (idle, billed, held) in [(5, 0, 0), (5, 3, 0), (-1, 1, 2), (5, 1, 4), (1, 5, 4), (1, -1, 4)] {
+        assert_eq!(billed_part(ms(idle), ms(billed), ms(held)), ms(0), "{idle} {billed} {held}");
+    }
 }
 
 #[test]

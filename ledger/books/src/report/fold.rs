@@ -95,7 +95,6 @@ impl<'a> Fold<'a> {
             }
         }
         for (_, sums) in rows.iter().zip(&sums).filter(|(key, _)| key.era == Era::Shown) {
-            sums.assert_held_is_split();
             total.add(sums);
         }
         let without_capacity = capacity.map_or_else(Vec::new, |capacity| capacity.unknown);

@@ -156,15 +156,6 @@ impl Sums {
         self.used.energy_mj.map(|energy| Decimal::from_i128_with_scale(half_even(energy, MJ_PER_MICRO_KWH), 6))
     }
 
-    /// LED-3: all held time is accounted for once, seen or not.
-    pub fn assert_held_is_split(&self) {
-        assert_eq!(
-            self.unseen + self.used.seen(),
-            self.held,
-            "LED-3: held = unseen + lost + idle + effective + underused"
-        );
-    }
-
     /// Of a pool: 1 − unaccounted ÷ capacity (LED-3).
     pub fn pool_coverage(&self) -> Option<Decimal> {
         let capacity = self.capacity?;
