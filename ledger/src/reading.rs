@@ -3,7 +3,7 @@
 //! Usage is folded file by file on all cores: rows of one holding lie together, so that a run of them becomes a few cells before anything is
 //! looked up. Start at [`Reading::input`].
 
-use crate::columns::{Interned, Rows, opt_instant, opt_text};
+use crate::columns::{Interned, Rows, opt_instant, opt_long, opt_text};
 use crate::facts::Facts;
 use crate::store::{FileView, Snapshot};
 use crate::tables::jobs::{JOBS, share};
@@ -12,7 +12,7 @@ use crate::tables::{jobs, reservations};
 use crate::{Error, Ledger};
 use arrow::array::{Array, Int32Array};
 use arrow::record_batch::RecordBatch;
-use cardhour_books::cell::Cell;
+use cardhour_books::cell::{Cell, SeenBy, UsageFigures};
 use cardhour_books::cluster::{Cluster, Frame, Grouping, Groups};
 use cardhour_books::report::{CapacityCell, ReportAttempt, ReportInput};
 use cardhour_books::slots::Slots;
@@ -48,9 +48,24 @@ const ATTEMPT_COLUMNS: &[&str] = &[
     "share_parts",
 ];
 
-/// Columns of `usage` that reports read; all but three are text that repeats.
+/// Columns of `usage` that reports read: text that repeats.
 const USAGE_TEXTS: &[&str] =
     &["attempt_key", "state", "cluster", "pool", "node", "model", "mig_profile", "reservation"];
+
+/// Columns of `usage` that reports read: the others.
+const USAGE_FIGURES: &[&str] = &[
+    "bucket_start",
+    "share_parts",
+    "card_time",
+    "billed_time",
+    "effective",
+    "underused",
+    "idle",
+    "lost",
+    "unseen",
+    "energy_mj",
+    "use_basis",
+];
 
 impl Ledger {
     /// The newest books, after finishing what a killed import left undone.
@@ -126,7 +141,7 @@ impl Reading {
         let files: Vec<FileView> =
             self.usage.files.iter().filter(|file| file.day.is_none_or(|day| days.contains(&day))).cloned().collect();
         let mut columns = USAGE_TEXTS.to_vec();
-        columns.extend(["bucket_start", "share_parts", "card_time", "billed_time", "unseen"]);
+        columns.extend(USAGE_FIGURES);
         let slots = Arc::new(slots.clone());
         let index = Arc::new(index);
         let fold = move |batches: Vec<RecordBatch>| {
@@ -326,6 +341,9 @@ impl CellFold<'_> {
         let shares = rows.long("share_parts")?;
         let (times, billed, unseen) =
             (rows.decimals("card_time")?, rows.decimals("billed_time")?, rows.decimals("unseen")?);
+        let (effective, underused) = (rows.decimals("effective")?, rows.decimals("underused")?);
+        let (idle, lost) = (rows.decimals("idle")?, rows.decimals("lost")?);
+        let (energies, bases) = (rows.long("energy_mj")?, rows.text("use_basis")?);
         let key = |column: usize, row: usize| keys[column].is_valid(row).then(|| keys[column].value(row));
         let text = |column: usize, index: Option<i32>| index.map(|index| texts[column][index as usize].clone());
         let time = |column: &arrow::array::Decimal128Array, row: usize| {
@@ -376,14 +394,29 @@ impl CellFold<'_> {
                         billed_time: CardTime::ZERO,
                         unseen: CardTime::ZERO,
                         unproven: CardTime::ZERO,
+                        used: None,
                     };
                     self.run.cells.push((what, cell));
                     &mut self.run.cells.last_mut().expect("just pushed").1
                 }
             };
-            cell.card_time += time(times, row);
-            cell.billed_time += time(billed, row);
-            cell.unseen += time(unseen, row);
+            let use_basis = match opt_text(bases, row) {
+                Some(name) => Some(
+                    SeenBy::from_name(name).ok_or_else(|| Error::damaged(USAGE.name, format!("use_basis {name:?}")))?,
+                ),
+                None => None,
+            };
+            cell.add(&UsageFigures {
+                card_time: time(times, row),
+                billed_time: time(billed, row),
+                unseen: time(unseen, row),
+                lost: time(lost, row),
+                idle: time(idle, row),
+                effective: time(effective, row),
+                underused: time(underused, row),
+                use_basis,
+                energy_mj: opt_long(energies, row),
+            });
         }
         Ok(())
     }

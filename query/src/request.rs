@@ -45,11 +45,11 @@ impl ReportRequest {
     }
 }
 
-/// How a report is grouped when nobody says: a bill by who pays, owners by every level, the rest in one row.
+/// How a report is grouped when nobody says: by who pays; idle time and owners by every level; the rest in one row.
 pub fn default_by(report: ReportKind) -> Vec<Dimension> {
     match report {
-        ReportKind::Bill => vec![Dimension::Org, Dimension::Project],
-        ReportKind::Owners => vec![Dimension::Org, Dimension::Project, Dimension::User],
+        ReportKind::Bill | ReportKind::Efficiency | ReportKind::Waste => vec![Dimension::Org, Dimension::Project],
+        ReportKind::Idle | ReportKind::Owners => vec![Dimension::Org, Dimension::Project, Dimension::User],
         ReportKind::Usage | ReportKind::Coverage | ReportKind::Capacity => Vec::new(),
     }
 }

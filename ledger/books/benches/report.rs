@@ -125,6 +125,7 @@ fn input(slots: &Slots) -> ReportInput {
                 billed_time: card_time,
                 unseen: card_time,
                 unproven: CardTime::ZERO,
+                used: None,
             }
         })
         .collect();

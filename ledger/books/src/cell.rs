@@ -1,6 +1,11 @@
 //! Usage folded for a report: the sums of the buckets that no question of the report tells apart.
 
+mod used;
+
+pub use used::{SeenBy, Used};
+
 use cardhour_domain::{CardShare, CardState, CardTime, Name};
+use num_bigint::BigInt;
 
 /// The sum of some rows of `usage`: those of one attempt (or of none), one place and one slot of time.
 ///
@@ -36,4 +41,78 @@ pub struct Cell {
     pub unseen: CardTime,
     /// Of the held time, what is estimated rather than proven by accounting or observation.
     pub unproven: CardTime,
+    /// Where the rest of the held time went, and what energy was measured; none where nobody saw or measured anything, as in all cells
+    /// of a site without telemetry, which are not to grow by it.
+    pub used: Option<Box<Used>>,
 }
+
+/// The figures of one row of the table `usage`, absent ones as zero where the table has them absent for the whole site.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UsageFigures {
+    /// Time held, or in the state.
+    pub card_time: CardTime,
+    /// Of it, what is billed.
+    pub billed_time: CardTime,
+    /// Of the held time, what nobody has telemetry for.
+    pub unseen: CardTime,
+    /// Of the seen time, work that is gone.
+    pub lost: CardTime,
+    /// Of the seen time, idle.
+    pub idle: CardTime,
+    /// Of the seen time, busy.
+    pub effective: CardTime,
+    /// Of the seen time, the rest.
+    pub underused: CardTime,
+    /// What told how busy it was; none where nothing was seen.
+    pub use_basis: Option<SeenBy>,
+    /// Energy of its share of the card; none where nobody measured it. Unit: millijoules.
+    pub energy_mj: Option<i64>,
+}
+
+impl Cell {
+    /// Adds a row of `usage`.
+    ///
+    /// What of its idle time is billed is settled here, on the row as the books have it, where billed time is all of the time or, in an outage's
+    /// first and last quarter hour, a part that is taken to be spread evenly: so no report's grouping has a say in it (LED-6).
+    pub fn add(&mut self, row: &UsageFigures) {
+        self.card_time += row.card_time;
+        self.billed_time += row.billed_time;
+        self.unseen += row.unseen;
+        let UsageFigures { lost, idle, effective, underused, energy_mj, .. } = *row;
+        let seen = lost + idle + effective + underused;
+        if seen.is_zero() && energy_mj.is_none() {
+            return;
+        }
+        let used = self.used.get_or_insert_default();
+        used.add(&Used {
+            lost,
+            idle,
+            effective,
+            underused,
+            billed_idle: billed_part(idle, row.billed_time, row.card_time),
+            energy_mj: energy_mj.map(i128::from),
+            ..Used::default()
+        });
+        if let Some(basis) = row.use_basis {
+            *used.seen_by(basis) += seen;
+        }
+    }
+}
+
+/// Of a row's idle time what is billed: `idle` × `billed` ÷ `held`, rounded down, so that it is more than neither.
+///
+/// None of a row whose parts are more than its whole: no such row is made, but `verify` has to read one, to name it.
+fn billed_part(idle: CardTime, billed: CardTime, held: CardTime) -> CardTime {
+    let is_part = |time: CardTime| CardTime::ZERO <= time && time <= held;
+    if !is_part(idle) || !is_part(billed) {
+        return CardTime::ZERO;
+    }
+    if billed == held {
+        return idle;
+    }
+    let part = BigInt::from(idle.part_ms()) * billed.part_ms() / held.part_ms();
+    CardTime::from_part_ms(i128::try_from(part).expect("no more than what it is a part of"))
+}
+
+#[cfg(test)]
+mod tests;

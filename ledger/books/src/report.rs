@@ -1,4 +1,4 @@
-//! The reports that read the books: bill, usage, capacity, coverage and owners (design §8).
+//! The reports that read the books: bill, usage, efficiency, idle, waste, capacity, coverage and owners (design §8).
 //!
 //! All of them are one fold: each cell of usage goes to a row by the values of the `--by` names, each row adds up what it was
 //! given, and columns are made of the sums. Money is not added up by row: it is rounded on the leaves of [`crate::bill`] and those
@@ -27,6 +27,7 @@ pub(crate) use fold::Fold;
 pub(crate) use money::Piece;
 
 use crate::bill::{Hole, describe_holes};
+use crate::cell::SeenBy;
 use crate::line::Line;
 use crate::prices::PriceBook;
 use crate::slots::{Era, Slots};
@@ -107,8 +108,11 @@ fn notes(fold: &Fold<'_>, slots: &Slots, book: Option<&PriceBook>, query: &Repor
             Some(_) => {}
         }
     }
-    if has(Measure::StandardCardHours) {
+    if has(Measure::StandardCardHours) || has(Measure::Cost) {
         notes.extend(describe_holes(&fold.leaves.holes));
+    }
+    if has(Measure::Efficiency) {
+        notes.extend(efficiency_notes(fold));
     }
     if has(Measure::CapacityCardHours) && !fold.without_capacity.is_empty() {
         let clusters: Vec<&str> =
@@ -131,6 +135,23 @@ fn notes(fold: &Fold<'_>, slots: &Slots, book: Option<&PriceBook>, query: &Repor
                  more coarsely, since nobody knows how much of it was where"
             ));
         }
+    }
+    notes
+}
+
+/// What whoever compares the efficiencies of a report has to know.
+fn efficiency_notes(fold: &Fold<'_>) -> Vec<String> {
+    let mut notes = Vec::new();
+    if fold.total.used.basis() == Some(SeenBy::Both) {
+        notes.push(
+            "some use was read from SM activity (gpm), some from the duty cycle, which tells only that a kernel ran: the efficiency of one is not \
+             comparable with that of the other"
+                .to_owned(),
+        );
+    }
+    let shown = fold.rows.iter().zip(&fold.sums).filter(|(key, _)| key.era == Era::Shown).map(|(_, sums)| sums);
+    if shown.chain([&fold.total]).any(|sums| !sums.seen().is_zero() && !sums.is_seen_enough()) {
+        notes.push("efficiency is not told where less than half of the held time was seen".to_owned());
     }
     notes
 }

@@ -1,6 +1,6 @@
 //! A small pool written as text, for the tests of everything that reads cells.
 
-use crate::cell::Cell;
+use crate::cell::{Cell, SeenBy, UsageFigures};
 use crate::prices::PriceBook;
 use crate::report::{CapacityCell, Report, ReportAttempt, ReportInput, ReportKind, ReportQuery, report};
 use crate::slots::Slots;
@@ -28,6 +28,19 @@ pub(crate) struct Stretch {
     pub share: CardShare,
     pub during: Interval,
     pub is_billed: bool,
+    /// What telemetry says of parts of it, in order of time; the rest is unseen.
+    pub told: Vec<Told>,
+}
+
+/// What telemetry says of a stretch, over a part of its time.
+#[derive(Clone, Debug)]
+pub(crate) struct Told {
+    pub during: Interval,
+    pub basis: Option<SeenBy>,
+    /// How much of what is held was lost, idle, effective and underused; what is left is unseen. Unit: percent.
+    pub percent: [i64; 4],
+    /// What a whole card draws; none where nobody measures it.
+    pub watts: Option<i64>,
 }
 
 pub(crate) fn at(text: &str) -> Timestamp {
@@ -93,6 +106,7 @@ impl World {
                     share,
                     during,
                     is_billed: true,
+                    told: Vec::new(),
                 });
             }
         }
@@ -113,7 +127,30 @@ impl World {
             share: CardShare::from_decimal(cards.parse().unwrap()).unwrap(),
             during: range(from, to),
             is_billed: false,
+            told: Vec::new(),
         }
+    }
+
+    /// What telemetry says of the jobs, a line each: `JOB FROM TO BASIS LOST IDLE EFFECTIVE UNDERUSED WATTS`, the four in percent of what is
+    /// held in that time, watts those of a whole card; `-` for what is absent, `- -` for a job's whole time. What no line tells is unseen.
+    pub fn seen(mut self, text: &str) -> Self {
+        for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            let [job, from, to, basis, lost, idle, effective, underused, watts] = fields[..] else { panic!("{line}") };
+            let number = |field: &str| (field != "-").then(|| field.parse::<i64>().unwrap());
+            let is_of = |stretch: &&mut Stretch| {
+                let attempt = stretch.attempt.map(|attempt| &self.attempts[attempt as usize]);
+                attempt.is_some_and(|attempt| attempt.key.job() == AttemptKey::new("c", job, "").job())
+            };
+            let stretch = self.stretches.iter_mut().find(is_of).unwrap_or_else(|| panic!("no job {job}"));
+            stretch.told.push(Told {
+                during: if from == "-" { stretch.during } else { range(from, to) },
+                basis: (basis != "-").then(|| SeenBy::from_name(basis).unwrap_or_else(|| panic!("{line}"))),
+                percent: [lost, idle, effective, underused].map(|field| number(field).unwrap_or(0)),
+                watts: number(watts),
+            });
+        }
+        self
     }
 
     /// From the first instant of anything to the last.
@@ -127,11 +164,9 @@ impl World {
     pub fn input(&self, slots: &Slots) -> ReportInput {
         let mut cells = Vec::new();
         for stretch in &self.stretches {
-            for (bucket, piece) in stretch.during.buckets() {
+            for (bucket, piece, told) in stretch.pieces() {
                 let Some(slot) = slots.slot_of(bucket) else { continue };
-                let card_time = CardTime::of(stretch.share, piece);
-                let held = if stretch.state == CardState::Held { card_time } else { CardTime::ZERO };
-                cells.push(Cell {
+                let mut cell = Cell {
                     attempt: stretch.attempt,
                     state: stretch.state,
                     cluster: stretch.cluster.clone(),
@@ -142,11 +177,14 @@ impl World {
                     share: (stretch.share < CardShare::CARD).then_some(stretch.share),
                     reservation: None,
                     slot,
-                    card_time,
-                    billed_time: if stretch.is_billed { held } else { CardTime::ZERO },
-                    unseen: held,
+                    card_time: CardTime::ZERO,
+                    billed_time: CardTime::ZERO,
+                    unseen: CardTime::ZERO,
                     unproven: CardTime::ZERO,
-                });
+                    used: None,
+                };
+                cell.add(&stretch.figures(piece, told));
+                cells.push(cell);
             }
         }
         let mut capacity = Vec::new();
@@ -174,6 +212,48 @@ impl World {
     /// The bill by some names.
     pub fn bill(&self, book: &PriceBook, by: &str) -> Table {
         self.report(Some(book), &query(ReportKind::Bill, by)).table
+    }
+}
+
+impl Stretch {
+    /// Its buckets, cut where telemetry begins or ends, each with what that says.
+    fn pieces(&self) -> Vec<(Timestamp, Interval, Option<&Told>)> {
+        let mut spans: Vec<(Interval, Option<&Told>)> = Vec::new();
+        let mut from = self.during.start();
+        for told in &self.told {
+            let during = told.during.overlap(self.during).expect("telemetry of the time it is held");
+            spans.extend(Interval::new(from, during.start()).map(|gap| (gap, None)));
+            spans.push((during, Some(told)));
+            from = during.end();
+        }
+        spans.extend(Interval::new(from, self.during.end()).map(|gap| (gap, None)));
+        let buckets = |(span, told): (Interval, _)| span.buckets().map(move |(bucket, piece)| (bucket, piece, told));
+        spans.into_iter().flat_map(buckets).collect()
+    }
+
+    /// The row of usage for a piece of it.
+    fn figures(&self, piece: Interval, told: Option<&Told>) -> UsageFigures {
+        let card_time = CardTime::of(self.share, piece);
+        let held = if self.state == CardState::Held { card_time } else { CardTime::ZERO };
+        let percent = told.map_or([0; 4], |told| told.percent);
+        let [lost, idle, effective, underused] =
+            percent.map(|percent| CardTime::from_part_ms(held.part_ms() * i128::from(percent) / 100));
+        // Watts × milliseconds are millijoules.
+        let energy = |watts: i64| {
+            let whole_card = i128::from(CardShare::PARTS_PER_CARD);
+            i64::try_from(i128::from(watts) * card_time.part_ms() / whole_card).unwrap()
+        };
+        UsageFigures {
+            card_time,
+            billed_time: if self.is_billed { held } else { CardTime::ZERO },
+            unseen: held - (lost + idle + effective + underused),
+            lost,
+            idle,
+            effective,
+            underused,
+            use_basis: told.and_then(|told| told.basis),
+            energy_mj: told.and_then(|told| told.watts).map(energy),
+        }
     }
 }
 

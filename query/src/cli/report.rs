@@ -62,7 +62,7 @@ pub struct ReportArgs {
     #[command(flatten)]
     pub span: SpanArgs,
     /// Groups, separated by commas: org, project, user, queue, class, model, node, cluster, pool, state, label.NAME, day, month,
-    /// price, window [default: bill by org,project; owners by org,project,user; the others in one row]
+    /// price, window [default: bill, efficiency, waste by org,project; idle, owners by org,project,user; the others in one row]
     #[arg(long, value_name = "A,B,…", value_parser = parse_groups)]
     pub by: Option<Groups>,
     /// Zone that cuts days and months in this view; what is billed keeps the ledger's [default: the ledger's]
@@ -165,6 +165,9 @@ fn report_kind() -> impl TypedValueParser<Value = ReportKind> {
     let told = |kind: ReportKind| match kind {
         ReportKind::Usage => "who held how many card-hours, and what came of them",
         ReportKind::Bill => "what the held card-hours cost",
+        ReportKind::Efficiency => "how much of what was seen was busy",
+        ReportKind::Idle => "what was held and idle, and what that cost",
+        ReportKind::Waste => "where held time went that did no work",
         ReportKind::Coverage => "how much of the time is proven",
         ReportKind::Capacity => "what the pool had: held, down, reserved, free, unaccounted",
         ReportKind::Owners => "who the books name as owners",

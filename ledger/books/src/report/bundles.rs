@@ -7,7 +7,7 @@
 use super::dimension::Dimension;
 use super::input::{ReportAttempt, ReportInput, is_failed};
 use super::names::{Lists, Tuples};
-use crate::cell::Cell;
+use crate::cell::{Cell, Used};
 use cardhour_domain::{CardShare, CardState, CardTime, Name};
 use rustc_hash::FxHashMap;
 
@@ -26,6 +26,7 @@ pub(crate) struct Bundle {
     pub billed_time: CardTime,
     pub unseen: CardTime,
     pub unproven: CardTime,
+    pub used: Used,
 }
 
 /// Attempts that are alike in all that prices and the report look at.
@@ -111,7 +112,8 @@ impl<'a> Bundles<'a> {
                 let zero = CardTime::ZERO;
                 let (state, slot) = (cell.state, cell.slot);
                 let (card_time, billed_time, unseen, unproven) = (zero, zero, zero, zero);
-                all.push(Bundle { class, place, share, state, slot, card_time, billed_time, unseen, unproven });
+                let used = Used::default();
+                all.push(Bundle { class, place, share, state, slot, card_time, billed_time, unseen, unproven, used });
                 u32::try_from(all.len() - 1).expect("fewer bundles than cells")
             });
             let bundle = &mut all[number as usize];
@@ -119,6 +121,9 @@ impl<'a> Bundles<'a> {
             bundle.billed_time += cell.billed_time;
             bundle.unseen += cell.unseen;
             bundle.unproven += cell.unproven;
+            if let Some(used) = &cell.used {
+                bundle.used.add(used);
+            }
             of_cell.push(number);
             if let (CardState::Held, Some(attempt)) = (cell.state, cell.attempt) {
                 if holders.last() != Some(&(number, attempt)) {

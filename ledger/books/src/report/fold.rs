@@ -45,7 +45,12 @@ impl<'a> Fold<'a> {
             if counts_jobs(report) { rows_of_never_held(input, range, slots, &mut rows) } else { Vec::new() };
         let capacity = match report {
             ReportKind::Capacity | ReportKind::Coverage => Some(Capacity::of(input, slots)),
-            ReportKind::Usage | ReportKind::Bill | ReportKind::Owners => None,
+            ReportKind::Usage
+            | ReportKind::Bill
+            | ReportKind::Efficiency
+            | ReportKind::Idle
+            | ReportKind::Waste
+            | ReportKind::Owners => None,
         };
         let groups = capacity.as_ref().map_or(&[][..], |capacity| &capacity.groups);
         let nobody = rows.nobody(None);
@@ -115,7 +120,12 @@ impl<'a> Fold<'a> {
 /// Whether the report has the columns `jobs` and `attempts`, and what goes by attempts.
 fn counts_jobs(report: ReportKind) -> bool {
     match report {
-        ReportKind::Usage | ReportKind::Bill | ReportKind::Owners => true,
+        ReportKind::Usage
+        | ReportKind::Bill
+        | ReportKind::Efficiency
+        | ReportKind::Idle
+        | ReportKind::Waste
+        | ReportKind::Owners => true,
         ReportKind::Capacity | ReportKind::Coverage => false,
     }
 }
@@ -123,7 +133,12 @@ fn counts_jobs(report: ReportKind) -> bool {
 /// Whether the report tells of time in `state`.
 fn tells_of(report: ReportKind, state: CardState) -> bool {
     match report {
-        ReportKind::Usage | ReportKind::Bill | ReportKind::Owners => state == CardState::Held,
+        ReportKind::Usage
+        | ReportKind::Bill
+        | ReportKind::Efficiency
+        | ReportKind::Idle
+        | ReportKind::Waste
+        | ReportKind::Owners => state == CardState::Held,
         ReportKind::Coverage => state == CardState::Held || state == CardState::Unaccounted,
         ReportKind::Capacity => true,
     }

@@ -37,12 +37,20 @@ pub(crate) enum Measure {
     ListCost,
     Cost,
     Currency,
+    // Those below are the reports' own, after the design's.
+    IdleCost,
+    RestCost,
+    UnderusedOfHeld,
+    IdleOfHeld,
+    LostOfHeld,
+    UnseenOfHeld,
+    FailedOfHeld,
 }
 
 use Measure::*;
 
 impl ReportKind {
-    /// Its columns after the `--by` names, in the order of design §8.
+    /// Its columns after the `--by` names, in the order of design §8; what a report has of its own comes last.
     pub(crate) const fn measures(self) -> &'static [Measure] {
         match self {
             Self::Usage => &[
@@ -76,6 +84,48 @@ impl ReportKind {
                 ListCost,
                 Cost,
                 Currency,
+            ],
+            Self::Efficiency => &[
+                Jobs,
+                Attempts,
+                CardHours,
+                EffectiveCardHours,
+                UnderusedCardHours,
+                IdleCardHours,
+                LostCardHours,
+                UnseenCardHours,
+                UseCoverage,
+                Efficiency,
+                UseBasis,
+                EnergyKwh,
+            ],
+            Self::Idle => &[
+                Jobs,
+                Attempts,
+                CardHours,
+                IdleCardHours,
+                UnseenCardHours,
+                UseCoverage,
+                Cost,
+                Currency,
+                IdleCost,
+                RestCost,
+            ],
+            Self::Waste => &[
+                Jobs,
+                Attempts,
+                CardHours,
+                UnderusedCardHours,
+                IdleCardHours,
+                LostCardHours,
+                UnseenCardHours,
+                FailedCardHours,
+                UseCoverage,
+                UnderusedOfHeld,
+                IdleOfHeld,
+                LostOfHeld,
+                UnseenOfHeld,
+                FailedOfHeld,
             ],
             Self::Capacity => &[
                 CardHours,
@@ -123,6 +173,13 @@ impl Measure {
             ListCost => ("list_cost", Kind::Money),
             Cost => ("cost", Kind::Money),
             Currency => ("currency", Kind::Text),
+            IdleCost => ("idle_cost", Kind::Money),
+            RestCost => ("rest_cost", Kind::Money),
+            UnderusedOfHeld => ("underused_of_held", Kind::Ratio),
+            IdleOfHeld => ("idle_of_held", Kind::Ratio),
+            LostOfHeld => ("lost_of_held", Kind::Ratio),
+            UnseenOfHeld => ("unseen_of_held", Kind::Ratio),
+            FailedOfHeld => ("failed_of_held", Kind::Ratio),
         };
         Column { name: name.to_owned(), kind }
     }
@@ -135,8 +192,13 @@ impl Measure {
             None if time.is_zero() => Value::Absent,
             _ => hours(time),
         };
+        // Where nobody saw anything, nobody knows what of it was idle: absent, not zero. Where a part was seen, it is what was seen (LED-3).
+        let of_seen = |value: Value| if sums.seen().is_zero() { Value::Absent } else { value };
         let decimal = |value: Option<Decimal>| value.map_or(Value::Absent, Value::Decimal);
         let amount = |micros: Option<i128>| micros.zip(coin).map_or(Value::Absent, |(micros, coin)| coin.value(micros));
+        let of_held = |time: CardTime| decimal(time.ratio_of(sums.held));
+        // A part of a rounded leaf, so never in whole minor units but by luck: six decimals in every row.
+        let part = |micros: Option<i128>| decimal(micros.map(|micros| Decimal::from_i128_with_scale(micros, 6)));
         match self {
             Line => line(),
             Jobs => Value::Count(sums.jobs),
@@ -144,9 +206,10 @@ impl Measure {
             CardHours => hours(sums.held),
             BilledCardHours => hours(sums.billed),
             StandardCardHours => decimal(sums.money.map(|money| money.standard_card_hours())),
-            // What telemetry tells. Usage comes from records alone, which say nothing of it: absent, not zero (LED-3).
-            EffectiveCardHours | UnderusedCardHours | IdleCardHours | LostCardHours => Value::Absent,
-            Efficiency | UseBasis | EnergyKwh => Value::Absent,
+            EffectiveCardHours => of_seen(hours(sums.used.effective)),
+            UnderusedCardHours => of_seen(hours(sums.used.underused)),
+            IdleCardHours => of_seen(hours(sums.used.idle)),
+            LostCardHours => of_seen(hours(sums.used.lost)),
             UnseenCardHours => hours(sums.unseen),
             FailedCardHours => hours(sums.failed),
             AskedCardHours => match sums.asked {
@@ -162,12 +225,22 @@ impl Measure {
             Coverage => decimal(sums.coverage()),
             PoolCoverage => decimal(sums.pool_coverage()),
             UseCoverage => decimal(sums.use_coverage()),
+            Efficiency => decimal(sums.efficiency()),
+            UseBasis => sums.used.basis().map_or(Value::Absent, |basis| Value::Text(basis.name().into())),
+            EnergyKwh => decimal(sums.energy_kwh()),
             ListCost => amount(sums.money.map(|money| money.list_cost)),
             Cost => amount(sums.money.map(|money| money.cost)),
             Currency => match (sums.money, coin) {
                 (Some(_), Some(coin)) => Value::Text(coin.currency.code().into()),
                 _ => Value::Absent,
             },
+            IdleCost => of_seen(part(sums.money.map(|money| money.idle_cost))),
+            RestCost => part(sums.money.map(|money| money.rest_cost)),
+            UnderusedOfHeld => of_seen(of_held(sums.used.underused)),
+            IdleOfHeld => of_seen(of_held(sums.used.idle)),
+            LostOfHeld => of_seen(of_held(sums.used.lost)),
+            UnseenOfHeld => of_held(sums.unseen),
+            FailedOfHeld => of_held(sums.failed),
         }
     }
 }

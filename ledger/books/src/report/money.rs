@@ -17,31 +17,63 @@ pub(crate) struct Piece {
     pub row: u32,
     pub card_time: CardTime,
     pub billed_time: CardTime,
+    /// Of the billed time, what was idle.
+    pub billed_idle: CardTime,
     /// Its part of the leaf's rounded amounts. Unit: millionths of the currency; none where the leaf has no price.
     pub list_cost: Option<i128>,
     pub cost: Option<i128>,
+    /// What of the leaf's idle cost falls to its billed idle time; zero where the leaf has none, or no price.
+    pub idle_cost: i128,
+    /// What of the rest of the leaf's cost falls to the rest of its billed time.
+    pub rest_cost: i128,
 }
 
-/// Spreads the amounts of a leaf over what lies before the range, in it and after it, and each of those over its pieces.
-fn spread_over(pieces: &mut [Piece], rows: &[RowKey], list_cost: i128, cost: i128) {
-    let weight = |piece: &Piece| piece.billed_time.part_ms();
-    let mut eras: Vec<(Era, Vec<&mut Piece>)> = Vec::new();
-    for era in [Era::Before, Era::Shown, Era::After] {
-        eras.push((era, Vec::new()));
+impl Piece {
+    fn billed(&self) -> i128 {
+        self.billed_time.part_ms()
     }
-    for piece in pieces {
-        let era = rows[piece.row as usize].era;
-        eras.iter_mut().find(|(of, _)| *of == era).expect("all three are there").1.push(piece);
+
+    fn idle(&self) -> i128 {
+        self.billed_idle.part_ms()
     }
-    eras.retain(|(_, pieces)| !pieces.is_empty());
-    let weights: Vec<i128> = eras.iter().map(|(_, pieces)| pieces.iter().map(|piece| weight(piece)).sum()).collect();
-    let parts = spread_by(list_cost, &weights).into_iter().zip(spread_by(cost, &weights));
-    for ((_, pieces), (list_cost, cost)) in eras.into_iter().zip(parts) {
-        let weights: Vec<i128> = pieces.iter().map(|piece| weight(piece)).collect();
-        let amounts = spread_by(list_cost, &weights).into_iter().zip(spread_by(cost, &weights));
-        for (piece, (list_cost, cost)) in pieces.into_iter().zip(amounts) {
-            (piece.list_cost, piece.cost) = (Some(list_cost), Some(cost));
+
+    fn rest(&self) -> i128 {
+        self.billed() - self.idle()
+    }
+}
+
+/// Spreads an amount of a leaf over what lies before the range, in it and after it, and each of those over its pieces.
+fn spread_over(pieces: &[Piece], rows: &[RowKey], amount: i128, weight: fn(&Piece) -> i128) -> Vec<i128> {
+    const ERAS: [Era; 3] = [Era::Before, Era::Shown, Era::After];
+    let era = |piece: &Piece| rows[piece.row as usize].era;
+    let of_era = |wanted: Era| (0..pieces.len()).filter(move |&i| era(&pieces[i]) == wanted).collect::<Vec<_>>();
+    let eras: Vec<Vec<usize>> = ERAS.map(of_era).into_iter().filter(|places| !places.is_empty()).collect();
+    let weights: Vec<i128> = eras.iter().map(|places| places.iter().map(|&i| weight(&pieces[i])).sum()).collect();
+    let mut parts = vec![0; pieces.len()];
+    for (places, amount) in eras.iter().zip(spread_by(amount, &weights)) {
+        let weights: Vec<i128> = places.iter().map(|&i| weight(&pieces[i])).collect();
+        for (&place, part) in places.iter().zip(spread_by(amount, &weights)) {
+            parts[place] = part;
         }
+    }
+    parts
+}
+
+/// Cuts a leaf's rounded cost into what its idle time cost and the rest, and spreads both over its pieces.
+///
+/// The leaf is cut first, by its billed time of all rows, so that the idle cost of a report is the same by any grouping. Each of the two is spread by
+/// itself, so in a row that holds a part of the leaf they add up to its cost but for a millionth; all rows' add up exactly (LED-6).
+fn cut_idle(pieces: &mut [Piece], rows: &[RowKey], cost: i128) {
+    let (idle, rest) = pieces.iter().fold((0, 0), |(idle, rest), piece| (idle + piece.idle(), rest + piece.rest()));
+    if idle == 0 {
+        pieces.iter_mut().for_each(|piece| piece.rest_cost = piece.cost.expect("it was spread before"));
+        return;
+    }
+    let [of_idle, of_rest] = spread_by(cost, &[idle, rest])[..] else { unreachable!("a piece for each weight") };
+    let of_idle = spread_over(pieces, rows, of_idle, Piece::idle);
+    let of_rest = spread_over(pieces, rows, of_rest, Piece::rest);
+    for ((piece, idle), rest) in pieces.iter_mut().zip(of_idle).zip(of_rest) {
+        (piece.idle_cost, piece.rest_cost) = (idle, rest);
     }
 }
 
@@ -61,23 +93,27 @@ impl Pieces {
     /// values. A range that cuts the leaf's month cuts the amount first, and what is shown of it is spread then: so that every grouping
     /// of a range has one total, too.
     pub fn of(leaves: &Leaves<'_>, bundles: &[Bundle], row_of: &[u32], rows: &[RowKey]) -> Self {
-        let mut sums: FxHashMap<(u32, u32), (CardTime, CardTime)> = FxHashMap::default();
+        let mut sums: FxHashMap<(u32, u32), [CardTime; 3]> = FxHashMap::default();
         for ((bundle, &leaf), &row) in bundles.iter().zip(&leaves.of_bundle).zip(row_of) {
             if leaf != NO_LEAF {
-                let (card_time, billed_time) = sums.entry((leaf, row)).or_default();
+                let [card_time, billed_time, billed_idle] = sums.entry((leaf, row)).or_default();
                 *card_time += bundle.card_time;
                 *billed_time += bundle.billed_time;
+                *billed_idle += bundle.used.billed_idle;
             }
         }
         let mut all: Vec<Piece> = sums
             .into_iter()
-            .map(|((leaf, row), (card_time, billed_time))| Piece {
+            .map(|((leaf, row), [card_time, billed_time, billed_idle])| Piece {
                 leaf,
                 row,
                 card_time,
                 billed_time,
+                billed_idle,
                 list_cost: None,
                 cost: None,
+                idle_cost: 0,
+                rest_cost: 0,
             })
             .collect();
         all.sort_unstable_by_key(|piece| (piece.leaf, piece.row));
@@ -87,10 +123,15 @@ impl Pieces {
             let (Some(list_cost), Some(cost)) = (leaf.list_cost, leaf.cost) else { continue };
             if let [whole] = pieces {
                 (whole.list_cost, whole.cost) = (Some(list_cost.micros()), Some(cost.micros()));
-                continue;
+            } else {
+                cut = true;
+                let list_costs = spread_over(pieces, rows, list_cost.micros(), Piece::billed);
+                let costs = spread_over(pieces, rows, cost.micros(), Piece::billed);
+                for ((piece, list_cost), cost) in pieces.iter_mut().zip(list_costs).zip(costs) {
+                    (piece.list_cost, piece.cost) = (Some(list_cost), Some(cost));
+                }
             }
-            cut = true;
-            spread_over(pieces, rows, list_cost.micros(), cost.micros());
+            cut_idle(pieces, rows, cost.micros());
         }
         let pieces = Self { all, cut };
         pieces.assert_entries_add_up(leaves);
@@ -105,7 +146,8 @@ impl Pieces {
             if let (Some(price), Some(list_cost), Some(cost)) = (price, piece.list_cost, piece.cost) {
                 let standard = standard(piece.billed_time, book.prices()[price].coefficient);
                 let row: &mut Option<RowMoney> = &mut money[piece.row as usize];
-                row.get_or_insert_default().add(RowMoney { list_cost, cost, standard });
+                let Piece { idle_cost, rest_cost, .. } = *piece;
+                row.get_or_insert_default().add(RowMoney { list_cost, cost, standard, idle_cost, rest_cost });
             }
         }
         money
@@ -117,6 +159,8 @@ impl Pieces {
         let list_cost: i128 = leaves.all().iter().filter_map(|leaf| leaf.list_cost).map(|cost| cost.micros()).sum();
         assert_eq!(of_pieces(|piece| piece.cost), cost, "LED-6: pieces add up to the rounded leaves");
         assert_eq!(of_pieces(|piece| piece.list_cost), list_cost, "LED-6: pieces add up to the rounded leaves");
+        let of_parts: i128 = self.all.iter().map(|piece| piece.idle_cost + piece.rest_cost).sum();
+        assert_eq!(of_parts, cost, "LED-6: idle and rest add up to the rounded leaves");
         let time: CardTime = leaves.all().iter().map(|leaf| leaf.card_time).sum();
         assert_eq!(
             self.all.iter().map(|piece| piece.card_time).sum::<CardTime>(),

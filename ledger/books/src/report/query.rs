@@ -13,6 +13,12 @@ pub enum ReportKind {
     Usage,
     /// What is to be paid.
     Bill,
+    /// How much of what was seen was busy.
+    Efficiency,
+    /// What was held and idle, and what that cost.
+    Idle,
+    /// Where held time went that did no work.
+    Waste,
     /// What there was to be held, and what state it was in.
     Capacity,
     /// How much of it was seen.
@@ -23,13 +29,25 @@ pub enum ReportKind {
 
 impl ReportKind {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Bill, Self::Usage, Self::Capacity, Self::Coverage, Self::Owners];
+    pub const ALL: [Self; 8] = [
+        Self::Bill,
+        Self::Usage,
+        Self::Efficiency,
+        Self::Idle,
+        Self::Waste,
+        Self::Capacity,
+        Self::Coverage,
+        Self::Owners,
+    ];
 
     /// Its name in commands and addresses.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Usage => "usage",
             Self::Bill => "bill",
+            Self::Efficiency => "efficiency",
+            Self::Idle => "idle",
+            Self::Waste => "waste",
             Self::Capacity => "capacity",
             Self::Coverage => "coverage",
             Self::Owners => "owners",

@@ -1,10 +1,18 @@
 //! The sums of one row, and how figures are made of them.
 
 use super::bundles::{AskedOf, Bundle, Class};
+use crate::cell::Used;
 use cardhour_domain::{CardState, CardTime};
 use num_bigint::BigInt;
 use num_integer::Integer;
 use rust_decimal::Decimal;
+
+/// Of how much of its held time a row's use has to be seen before its efficiency is shown. Unit: percent.
+///
+/// Of what nobody saw, anything may be true: a row seen by a part c with efficiency e has one between c·e and c·e + (1 − c). Below a half,
+/// more of that span is open than is known, and the figure would say more of where telemetry runs than of the work. A constant until two
+/// sites want different ones.
+const LEAST_USE_COVERAGE_PERCENT: i128 = 50;
 
 /// What a row adds up. Every field is exact; two rows add up to the row of both.
 #[derive(Clone, Debug, Default)]
@@ -15,6 +23,8 @@ pub(crate) struct Sums {
     pub billed: CardTime,
     pub unseen: CardTime,
     pub unproven: CardTime,
+    /// Where seen time went, and the energy of all time in the row, held or not.
+    pub used: Used,
     pub failed: CardTime,
     pub asked: Asked,
     pub down: CardTime,
@@ -36,6 +46,10 @@ pub(crate) struct RowMoney {
     pub cost: i128,
     /// Billed time × coefficient. Unit: millionths of parts × milliseconds.
     pub standard: i128,
+    /// Of the cost, what falls to idle time.
+    pub idle_cost: i128,
+    /// What falls to all other time.
+    pub rest_cost: i128,
 }
 
 /// Card-time asked for.
@@ -65,6 +79,7 @@ impl Asked {
 impl Sums {
     /// Adds a bundle; not its attempts, its money, or what was asked for where that isn't what was held.
     pub fn add_bundle(&mut self, bundle: &Bundle, class: &Class<'_>) {
+        self.used.add(&bundle.used);
         match bundle.state {
             CardState::Held => {
                 self.held += bundle.card_time;
@@ -93,6 +108,7 @@ impl Sums {
         self.billed += other.billed;
         self.unseen += other.unseen;
         self.unproven += other.unproven;
+        self.used.add(&other.used);
         self.failed += other.failed;
         self.asked.add(&other.asked);
         self.down += other.down;
@@ -119,6 +135,27 @@ impl Sums {
         (self.held - self.unseen).ratio_of(self.held)
     }
 
+    /// Held time with telemetry.
+    pub fn seen(&self) -> CardTime {
+        self.held - self.unseen
+    }
+
+    /// Effective ÷ seen (design §4.3); none where too little of the held time was seen to say.
+    pub fn efficiency(&self) -> Option<Decimal> {
+        self.is_seen_enough().then(|| self.used.effective.ratio_of(self.seen())).flatten()
+    }
+
+    /// Whether so much of the held time was seen that what was seen may speak for the row.
+    pub fn is_seen_enough(&self) -> bool {
+        self.seen().part_ms() * 100 >= self.held.part_ms() * LEAST_USE_COVERAGE_PERCENT
+    }
+
+    /// Measured energy in kWh, six decimals, half to even; none where nobody measured any.
+    pub fn energy_kwh(&self) -> Option<Decimal> {
+        const MJ_PER_MICRO_KWH: i128 = 3_600_000_000 / 1_000_000;
+        self.used.energy_mj.map(|energy| Decimal::from_i128_with_scale(half_even(energy, MJ_PER_MICRO_KWH), 6))
+    }
+
     /// Of a pool: 1 − unaccounted ÷ capacity (LED-3).
     pub fn pool_coverage(&self) -> Option<Decimal> {
         let capacity = self.capacity?;
@@ -132,6 +169,8 @@ impl RowMoney {
         self.list_cost = sum(self.list_cost, other.list_cost);
         self.cost = sum(self.cost, other.cost);
         self.standard = sum(self.standard, other.standard);
+        self.idle_cost = sum(self.idle_cost, other.idle_cost);
+        self.rest_cost = sum(self.rest_cost, other.rest_cost);
     }
 
     /// Standard card-hours, six decimals, half to even.
@@ -176,6 +215,20 @@ mod tests {
         assert_eq!(standard(one, "2.4000000000".parse().unwrap()), 2_400_000);
         assert_eq!(standard(one, "300".parse().unwrap()), 300_000_000);
         assert_eq!(standard(one, "0".parse().unwrap()), 0);
+    }
+
+    /// A millionth of a kWh is 3.6 J: 1,800 mJ and 9,000 mJ are halves, to the even 0 and 2; nothing measured is not a zero that was.
+    #[test]
+    fn energy_is_shown_in_kwh_to_the_nearest_millionth() {
+        let kwh = |energy_mj| {
+            let used = Used { energy_mj, ..Used::default() };
+            Sums { used, ..Sums::default() }.energy_kwh().map(|kwh| kwh.to_string())
+        };
+        assert_eq!(kwh(None), None);
+        assert_eq!(kwh(Some(0)).unwrap(), "0.000000");
+        assert_eq!(kwh(Some(1_800)).unwrap(), "0.000000");
+        assert_eq!(kwh(Some(9_000)).unwrap(), "0.000002");
+        assert_eq!(kwh(Some(3_600_000_000)).unwrap(), "1.000000");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use cardhour_domain::{CardShare, CardState, CardTime, Zone};
 
 mod laws;
 mod philly;
+mod seen;
 
 const FLAT: &str = "[[price]]\nfrom = \"2016-01-01\"\nper_card_hour = \"1\"\n";
 
@@ -20,6 +21,20 @@ fn a_report_has_the_columns_of_the_design_in_its_order() {
     assert_eq!(
         columns(ReportKind::Bill),
         "line jobs attempts card_hours billed_card_hours standard_card_hours coverage use_coverage list_cost cost currency"
+    );
+    assert_eq!(
+        columns(ReportKind::Efficiency),
+        "jobs attempts card_hours effective_card_hours underused_card_hours idle_card_hours lost_card_hours unseen_card_hours \
+         use_coverage efficiency use_basis energy_kwh"
+    );
+    assert_eq!(
+        columns(ReportKind::Idle),
+        "jobs attempts card_hours idle_card_hours unseen_card_hours use_coverage cost currency idle_cost rest_cost"
+    );
+    assert_eq!(
+        columns(ReportKind::Waste),
+        "jobs attempts card_hours underused_card_hours idle_card_hours lost_card_hours unseen_card_hours failed_card_hours \
+         use_coverage underused_of_held idle_of_held lost_of_held unseen_of_held failed_of_held"
     );
     assert_eq!(
         columns(ReportKind::Capacity),

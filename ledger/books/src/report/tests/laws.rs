@@ -1,13 +1,15 @@
 //! LED-6 and LED-7 as properties, on pools drawn at random.
 
 use super::*;
+
+mod seen;
 use crate::bill::charges;
-use crate::cell::Cell;
+use crate::cell::{Cell, SeenBy, Used};
 use crate::line::Line;
 use crate::report::ReportAttempt;
 use crate::trace::trace;
-use crate::world::Stretch;
-use cardhour_domain::{Interval, JobState, Timestamp};
+use crate::world::{Stretch, Told};
+use cardhour_domain::{Interval, JobState, Timestamp, UseBasis};
 use proptest::prelude::*;
 use rust_decimal::Decimal;
 
@@ -63,10 +65,29 @@ fn any_world() -> impl Strategy<Value = World> {
         (0usize..JobState::ALL.len(), 0u32..3, 1i64..5_000, any::<bool>()),
         (0i64..80 * 86_400_000, 1i64..20 * 86_400_000),
     );
-    prop::collection::vec(job, 1..6).prop_map(|jobs| {
+    // Gap before and length, per mille of the holding; basis; lost, idle, effective and underused; watts.
+    let told = prop::collection::vec(
+        (
+            (0i64..400, 1i64..400),
+            prop::sample::select(vec![SeenBy::One(UseBasis::Gpm), SeenBy::One(UseBasis::DutyCycle), SeenBy::Both]),
+            prop::sample::select(vec![
+                [0, 100, 0, 0],
+                [0, 0, 100, 0],
+                [13, 29, 31, 7],
+                [100, 0, 0, 0],
+                [0, 33, 33, 34],
+            ]),
+            prop::option::of(0i64..700),
+        ),
+        0..4,
+    );
+    prop::collection::vec((job, told), 1..6).prop_map(|jobs| {
         let mut world = World::new();
         let some = |name: &str| (name != "-").then(|| name.into());
-        for ((org, project, user, queue), (model, node, team), (state, job, milli, is_billed), (start, length)) in jobs
+        for (
+            ((org, project, user, queue), (model, node, team), (state, job, milli, is_billed), (start, length)),
+            told,
+        ) in jobs
         {
             let during = Interval::new(
                 Timestamp::from_unix_ms(1_770_000_000_000 + start),
@@ -74,6 +95,15 @@ fn any_world() -> impl Strategy<Value = World> {
             )
             .unwrap();
             let share = CardShare::from_decimal(Decimal::new(milli, 3)).unwrap();
+            let mut from = 0;
+            let told = told.into_iter().filter_map(|((gap, long), basis, percent, watts)| {
+                let begin = from + gap;
+                from = begin + long;
+                let at = |per_mille: i64| during.start().checked_add_ms(length * per_mille.min(1000) / 1000).unwrap();
+                let during = Interval::new(at(begin), at(from))?;
+                Some(Told { during, basis: Some(basis), percent, watts })
+            });
+            let told = told.collect();
             world.stretches.push(Stretch {
                 attempt: Some(world.attempts.len() as u32),
                 state: CardState::Held,
@@ -83,6 +113,7 @@ fn any_world() -> impl Strategy<Value = World> {
                 share,
                 during,
                 is_billed,
+                told,
             });
             world.attempts.push(ReportAttempt {
                 key: cardhour_domain::AttemptKey::new("c", &job.to_string(), &world.attempts.len().to_string()),
@@ -121,6 +152,26 @@ fn totals(table: &Table) -> (Vec<Decimal>, Vec<Decimal>) {
         rows.iter_mut().zip(money(row)).for_each(|(sum, amount)| *sum += amount);
     }
     (money(table.total.as_ref().unwrap()), rows)
+}
+
+/// The same in two parts that add up to it.
+fn cut_used(whole: &Used, part: f64) -> (Used, Used) {
+    let both = |time: CardTime| {
+        let head = CardTime::from_part_ms((time.part_ms() as f64 * part) as i128);
+        (head, time - head)
+    };
+    let (mut head, mut tail) = (*whole, *whole);
+    (head.lost, tail.lost) = both(whole.lost);
+    (head.idle, tail.idle) = both(whole.idle);
+    (head.effective, tail.effective) = both(whole.effective);
+    (head.underused, tail.underused) = both(whole.underused);
+    (head.billed_idle, tail.billed_idle) = both(whole.billed_idle);
+    (head.seen_by_gpm, tail.seen_by_gpm) = both(whole.seen_by_gpm);
+    (head.seen_by_duty_cycle, tail.seen_by_duty_cycle) = both(whole.seen_by_duty_cycle);
+    (head.seen_by_both, tail.seen_by_both) = both(whole.seen_by_both);
+    head.energy_mj = whole.energy_mj.map(|energy| energy / 3);
+    tail.energy_mj = whole.energy_mj.map(|energy| energy - energy / 3);
+    (head, tail)
 }
 
 proptest! {
@@ -178,7 +229,15 @@ proptest! {
     #[test]
     fn led_7_cutting_and_shuffling_cells_changes_nothing(world in any_world(), cuts in prop::collection::vec(0.0f64..1.0, 1..40), turn in any::<prop::sample::Index>()) {
         let book = book(ODD);
-        for (report_kind, by) in [(ReportKind::Bill, "queue,node"), (ReportKind::Usage, "user,day"), (ReportKind::Bill, "org")] {
+        let kinds = [
+            (ReportKind::Bill, "queue,node"),
+            (ReportKind::Usage, "user,day"),
+            (ReportKind::Bill, "org"),
+            (ReportKind::Efficiency, "project"),
+            (ReportKind::Idle, "queue,day"),
+            (ReportKind::Waste, "node"),
+        ];
+        for (report_kind, by) in kinds {
             let query = query(report_kind, by);
             let slots = query.slots(world.all(), Some(&book), Zone::UTC).unwrap();
             let input = world.input(&slots);
@@ -187,11 +246,19 @@ proptest! {
                 let place = (i * 7919) % cut.cells.len();
                 let whole = cut.cells[place].clone();
                 let part_of = |time: CardTime| CardTime::from_part_ms((time.part_ms() as f64 * part) as i128);
-                let head = Cell { card_time: part_of(whole.card_time), billed_time: part_of(whole.billed_time), unseen: part_of(whole.unseen), ..whole.clone() };
+                let used = whole.used.as_deref().map(|used| cut_used(used, *part));
+                let head = Cell {
+                    card_time: part_of(whole.card_time),
+                    billed_time: part_of(whole.billed_time),
+                    unseen: part_of(whole.unseen),
+                    used: used.map(|(head, _)| Box::new(head)),
+                    ..whole.clone()
+                };
                 let tail = Cell {
                     card_time: whole.card_time - head.card_time,
                     billed_time: whole.billed_time - head.billed_time,
                     unseen: whole.unseen - head.unseen,
+                    used: used.map(|(_, tail)| Box::new(tail)),
                     ..whole.clone()
                 };
                 cut.cells[place] = head;
