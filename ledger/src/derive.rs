@@ -7,10 +7,11 @@
 //! Start at [`catch_up`].
 
 mod changed;
+mod used;
 
 use crate::Error;
 use crate::facts::{Facts, FreshJobs};
-use crate::files::{drop_aside, parallel_small};
+use crate::files::{drop_aside, parallel, parallel_small};
 use crate::store::{Change, NewFile, Outcome, Snapshot, Store};
 use crate::tables::conflicts::{CONFLICTS, Conflict};
 use crate::tables::holdings::HOLDINGS;
@@ -25,6 +26,8 @@ use cardhour_books::usage::Usage;
 use cardhour_domain::{Interval, Name, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+pub(crate) use used::DayUse;
+use used::Told;
 
 /// How often a lost race is run again before somebody is told.
 pub(crate) const TRIES: u32 = 60;
@@ -133,8 +136,8 @@ async fn rebuild(
     let (from, to) =
         if whole { (Timestamp::from_unix_ms(i64::MIN), Timestamp::from_unix_ms(i64::MAX)) } else { hull(&touched) };
     let claims = facts.claims(from, to, fresh).await?;
-    let (joined, seen) = joined(claims, seen).await;
-    let claims = joined.claims;
+    let (mut joined, seen) = joined(claims, seen).await;
+    let claims = std::mem::take(&mut joined.claims);
     let framed = framed(clusters, &claims);
     let old_files: BTreeSet<i32> = books.files.iter().filter_map(|file| file.day).collect();
     let frames = frame_marks(&framed);
@@ -155,12 +158,22 @@ async fn rebuild(
         // What nodes told may change a holding days before: a hole is bridged, a record gets its cards.
         touched.usage.extend(changed::days(&old_holdings, &held.0).await?);
     }
+    let told = match &seen {
+        Some(_) => Told::load(facts, &touched.usage, &joined).await?,
+        None => None,
+    };
     let spans = spans(&touched.usage);
     let (starts, everything_held) = (touched.starts.clone(), everything);
-    let differences = joined.differences;
-    let worked = tokio::task::spawn_blocking(move || work_out(&framed, held, &differences, &spans))
-        .await
-        .expect("does not panic");
+    let Joined { differences, attempts: observed, .. } = joined;
+    let is_seen = seen.is_some();
+    let work = move || {
+        let mut worked = work_out(&framed, held, &differences, &spans);
+        if let Some((told, seen)) = told.zip(seen) {
+            worked.look_at_use(&told, &seen);
+        }
+        worked
+    };
+    let worked = tokio::task::spawn_blocking(work).await.expect("does not panic");
 
     let worked = Arc::new(worked);
     let mut usage_marks = marks.clone();
@@ -173,9 +186,9 @@ async fn rebuild(
         if !commit_unless_newer(store, old_holdings, change, &marks).await? {
             return Ok(false);
         }
-        if seen.is_some() {
+        if is_seen {
             let old = store.open_or_create(&OBSERVED_JOBS).await?;
-            let add = vec![NewFile::of(None, observed_jobs::batch(&joined.attempts))];
+            let add = vec![NewFile::of(None, observed_jobs::batch(&observed))];
             let change = Change { remove: old.files.clone(), add, marks: marks.clone(), ..Change::default() };
             if !commit_unless_newer(store, old, change, &marks).await? {
                 return Ok(false);
@@ -201,6 +214,8 @@ struct Worked {
     places: Vec<Place>,
     conflicts: Vec<Conflict>,
     usage: Usage,
+    /// By day, where nodes said something.
+    used: BTreeMap<i32, DayUse>,
 }
 
 /// Claims of records and what nodes saw, joined. Gives back what was seen.
@@ -225,7 +240,7 @@ fn work_out(
             conflicts.push(Conflict::over_capacity(cluster, over));
         }
     }
-    Worked { holdings, places, conflicts, usage }
+    Worked { holdings, places, conflicts, usage, used: BTreeMap::new() }
 }
 
 /// Holdings of all claims, on all cores: only those of one named card hang together.
@@ -237,6 +252,15 @@ fn all_holdings(claims: Vec<Claim>) -> (Vec<Holding>, Vec<ShareCut>) {
 }
 
 impl Worked {
+    fn look_at_use(&mut self, told: &Told, seen: &Seen) {
+        let days: Vec<i32> = self.usage.days.keys().copied().collect();
+        let of_day = |day: i32| told.of_day(day, &self.holdings, seen).map(|used| (day, used));
+        self.used = parallel(days, of_day).into_iter().flatten().collect();
+        for over in self.used.values().flat_map(|used| &used.split.over_share) {
+            self.conflicts.push(Conflict::over_share(&self.holdings[over.holding as usize], over));
+        }
+    }
+
     fn conflicts_by_day(&self, days: &BTreeSet<i32>) -> Vec<NewFile> {
         let mut by_day: BTreeMap<i32, Vec<&Conflict>> = BTreeMap::new();
         for conflict in self.conflicts.iter().filter(|conflict| days.contains(&conflict.day())) {
@@ -270,7 +294,8 @@ fn usage_by_day(worked: &Arc<Worked>) -> Vec<NewFile> {
         let worked = worked.clone();
         NewFile::new(Some(day), move || {
             let held = worked.usage.held(day, &worked.holdings);
-            usage::batch(&held, &worked.usage.days[&day].states, &worked.holdings, &worked.places)
+            let used = worked.used.get(&day);
+            usage::batch(&held, &worked.usage.days[&day].states, &worked.holdings, &worked.places, used)
         })
     };
     days.map(of_day).collect()

@@ -9,9 +9,10 @@ use cardhour_books::cluster::Cluster;
 use cardhour_books::holdings::Claim;
 use cardhour_books::inventory::add_seen;
 use cardhour_books::observed::Seen;
+use cardhour_books::split::AttemptFacts;
 use cardhour_books::versions::Versioned;
 use cardhour_domain::columns::Rows;
-use cardhour_domain::{Name, NodeEvent, Stream, Timestamp};
+use cardhour_domain::{AttemptKey, Name, NodeEvent, Stream, Timestamp};
 use rayon::slice::ParallelSliceMut;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -75,6 +76,20 @@ impl Facts {
             }
         }
         Ok(Some(seen))
+    }
+
+    /// Class and state of every attempt of records: what the split of its time asks of it.
+    pub(crate) async fn attempts(&self) -> Result<BTreeMap<AttemptKey, AttemptFacts>, Error> {
+        let jobs = self.of(&jobs::JOBS);
+        let read = |batches: Vec<arrow::record_batch::RecordBatch>| {
+            let mut out = Vec::new();
+            for batch in &batches {
+                out.extend(jobs::attempt_facts(batch)?);
+            }
+            Ok(out)
+        };
+        let parts = jobs.read_with(jobs.files.clone(), Some(jobs::FACT_COLUMNS), &[], read).await?;
+        Ok(parts.into_iter().flat_map(|(_, rows)| rows).collect())
     }
 
     async fn events(&self) -> Result<Vec<NodeEvent>, Error> {

@@ -10,7 +10,7 @@ mod stretches;
 
 use crate::holdings::{Claim, ClaimSource, Slice};
 use cardhour_domain::{
-    AttemptKey, CardShare, Holder, Interval, Name, Observation, Owner, SeenDevice, Timestamp, Watch,
+    AttemptKey, CardShare, Holder, HolderKind, Interval, Name, Observation, Owner, SeenDevice, Timestamp, Watch,
 };
 use records::Records;
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,6 +37,14 @@ pub struct ObservedAttempt {
     pub during: Interval,
     /// Whether a node looked after that and it was gone.
     pub is_over: bool,
+}
+
+impl ObservedAttempt {
+    /// Its class: the owner's, else development for what somebody sits at.
+    pub fn class(&self) -> Option<Name> {
+        let of_kind = || (self.holder.kind == HolderKind::Session).then(|| "development".into());
+        self.owner.class.clone().or_else(of_kind)
+    }
 }
 
 /// Records and nodes don't agree: a row of `conflicts`.
@@ -98,6 +106,28 @@ pub struct Joined {
     pub attempts: Vec<ObservedAttempt>,
     /// Where the two don't agree, in order.
     pub differences: Vec<Difference>,
+    /// Under which key of a record the books have what a node saw, and when it saw it; in order.
+    pub known_as: Vec<KnownAs>,
+}
+
+/// What a node calls by one key is a record's attempt.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct KnownAs {
+    /// The node's key: [`Holder::key`].
+    pub seen: AttemptKey,
+    /// When it was seen.
+    pub during: Interval,
+    /// The record's key.
+    pub record: AttemptKey,
+}
+
+impl Joined {
+    /// The key that the books have for what a node saw under `seen` at some time.
+    pub fn key_of(&self, seen: &AttemptKey, during: Interval) -> AttemptKey {
+        let first = self.known_as.partition_point(|known| known.seen < *seen);
+        let mut of_key = self.known_as[first..].iter().take_while(|known| known.seen == *seen);
+        of_key.find(|known| known.during.overlap(during).is_some()).map_or_else(|| seen.clone(), |k| k.record.clone())
+    }
 }
 
 /// How far the clocks of scheduler and node, and the seconds that one of them rounds to, may lie apart. Unit: milliseconds.
@@ -121,6 +151,8 @@ pub fn join(records: Vec<Claim>, seen: &Seen) -> Joined {
             alone.push(stretch);
         }
         for run in runs {
+            let (seen, record) = (stretch.holder.key(), records[run].key.clone());
+            joined.known_as.push(KnownAs { seen, during: stretch.during, record });
             of_record.entry(run).or_default().push(stretch);
         }
     }
@@ -132,6 +164,7 @@ pub fn join(records: Vec<Claim>, seen: &Seen) -> Joined {
     }
     joined.claims.extend(alone.iter().map(|stretch| stretch.claim()));
     joined.attempts = attempts(&alone, &watched);
+    joined.known_as.sort();
     joined.differences.sort();
     joined.differences.dedup();
     joined

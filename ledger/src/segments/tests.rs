@@ -1,10 +1,14 @@
 use super::*;
 use crate::fixture::{Pool, at, during, job, node};
+use arrow::array::Array;
 use arrow::array::StringArray;
 use arrow::datatypes::{DataType, Field, Schema};
 use arrow::record_batch::RecordBatch;
 use cardhour_domain::columns::Rows;
-use cardhour_domain::{CardShare, Holder, HolderKind, HolderSource, Observation, Owner, SeenDevice, Watch};
+use cardhour_domain::{
+    CardShare, EnergyBasis, Gap, Holder, HolderKind, HolderSource, Interval, Millijoules, Observation, Owner, Percent,
+    Reading, Sample, SampleSource, SeenDevice, Timestamp, UseBasis, Watch,
+};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
@@ -221,4 +225,104 @@ async fn cards_that_no_node_saw_are_unaccounted() {
     pool.ledger.take_segments(told()).await.into_iter().for_each(|taken| _ = taken.unwrap());
     holds(&pool).await;
     assert_eq!(quarters(&pool).await, [6, 26, 32]);
+}
+
+/// A minute of GPU-1 as its collector says it: percent busy, millijoules.
+fn minute(from: &str, busy_pct: i32, energy_mj: i64) -> Sample {
+    let start = at(from);
+    let end = Timestamp::from_unix_ms(start.unix_ms() + 60_000);
+    let missing = Gap::NotSupported;
+    Sample {
+        during: Interval::new(start, end).unwrap(),
+        card_uuid: "GPU-1".into(),
+        device_uuid: "GPU-1".into(),
+        node: "a1".into(),
+        attempt_key: None,
+        sm_active_pct: Reading::Seen(Percent::from_thousandths(busy_pct * 1000).unwrap()),
+        use_basis: UseBasis::Gpm,
+        mem_active_pct: Reading::Missing(missing),
+        media_active_pct: Reading::Missing(missing),
+        mem_used_bytes: Reading::Missing(missing),
+        nvlink_bytes: Reading::Missing(missing),
+        pcie_bytes: Reading::Missing(missing),
+        power_mw: Reading::Missing(missing),
+        energy_mj: Reading::Seen(Millijoules(energy_mj)),
+        energy_basis: EnergyBasis::Counter,
+        temperature_c: Reading::Missing(missing),
+        source: SampleSource::Collector,
+    }
+}
+
+/// Sum of a column of usage over the rows of a state.
+async fn sum(pool: &Pool, state: &str, column: &str) -> i128 {
+    let mut sum = 0;
+    for (_, batch) in pool.rows(&crate::tables::usage::USAGE).await {
+        let rows = crate::columns::Rows::new("usage", &batch);
+        let states = rows.text("state").unwrap();
+        for row in (0..batch.num_rows()).filter(|row| states.value(*row) == state) {
+            sum += match column {
+                "energy_mj" => {
+                    rows.long(column).map(|c| i128::from(if c.is_null(row) { 0 } else { c.value(row) })).unwrap()
+                }
+                _ => rows.decimals(column).map(|c| if c.is_null(row) { 0 } else { c.value(row) }).unwrap(),
+            };
+        }
+    }
+    sum
+}
+
+/// By hand. Job 1 holds GPU-1 from 9:00 to 10:00. It is seen from 8:45 to 9:30, a minute each, 80 % busy from 9:00 on, at 3 J a minute before and 30 J
+/// from then on; nobody looks after 9:30. Held: 60 minutes = 24 effective + 6 underused + 30 unseen. Energy: 30 × 30 J are the job's, 15 × 3 J
+/// are of the free card.
+#[tokio::test]
+async fn held_time_is_split_and_energy_is_somebodys() {
+    let pool = Pool::empty().await;
+    record_booked(&pool).await;
+    let mut minutes: Vec<Sample> = (45..60).map(|m| minute(&format!("2026-03-02T08:{m}:00"), 0, 3_000)).collect();
+    minutes.extend((0..30).map(|m| minute(&format!("2026-03-02T09:{m:02}:00"), 80, 30_000)));
+    let mut segments = told();
+    segments.push(segment(4, &Rows::Samples(minutes)));
+    pool.ledger.take_segments(segments).await.into_iter().for_each(|taken| _ = taken.unwrap());
+    holds(&pool).await;
+    let minutes = |part_ms: i128| part_ms / (18_018_000 * 60_000);
+    let mut split = Vec::new();
+    for column in ["effective", "underused", "idle", "lost"] {
+        split.push(minutes(sum(&pool, "held", column).await));
+    }
+    assert_eq!(split, [24, 6, 0, 0]);
+    // Half an hour of job 1, and the half hour of job 9 that nobody metered.
+    assert_eq!(minutes(sum(&pool, "held", "unseen").await), 30 + 30);
+    assert_eq!(sum(&pool, "held", "energy_mj").await, 900_000);
+    assert_eq!(sum(&pool, "free", "energy_mj").await, 45_000);
+}
+
+/// The same samples hour by hour, last hour first, are the same books as all at once.
+#[tokio::test]
+async fn samples_in_any_order_are_the_same_books() {
+    let minutes: Vec<Sample> = (0..240)
+        .map(|m| minute(&format!("2026-03-02T{:02}:{:02}:00", 8 + m / 60, m % 60), (m % 7) as i32 * 10, 1_000 + m))
+        .collect();
+    let mut books = Vec::new();
+    for is_reversed in [false, true] {
+        let pool = Pool::empty().await;
+        record_booked(&pool).await;
+        pool.ledger.take_segments(told()).await.into_iter().for_each(|taken| _ = taken.unwrap());
+        let mut hours: Vec<Segment> = minutes
+            .chunks(60)
+            .zip(10..)
+            .map(|(hour, sequence)| segment(sequence, &Rows::Samples(hour.to_vec())))
+            .collect();
+        if is_reversed {
+            hours.reverse();
+            for hour in hours {
+                pool.ledger.take_segments(vec![hour]).await.remove(0).unwrap();
+                pool.ledger.catch_up().await.unwrap();
+            }
+        } else {
+            pool.ledger.take_segments(hours).await.into_iter().for_each(|taken| _ = taken.unwrap());
+        }
+        holds(&pool).await;
+        books.push(pool.derived().await);
+    }
+    assert_eq!(books[0], books[1]);
 }

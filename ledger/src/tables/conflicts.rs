@@ -3,10 +3,11 @@
 use super::Table;
 use crate::columns::{CardTimes, Columns, Indexed};
 use arrow::record_batch::RecordBatch;
-use cardhour_books::holdings::ShareCut;
+use cardhour_books::holdings::{Holding, ShareCut};
 use cardhour_books::observed::Difference;
+use cardhour_books::split::OverShare;
 use cardhour_books::states::OverCapacity;
-use cardhour_domain::{CardTime, Interval, Name, Timestamp};
+use cardhour_domain::{BUCKET_MS, CardTime, Interval, Name, Timestamp};
 
 pub(crate) const CONFLICTS: Table = Table {
     name: "conflicts",
@@ -15,7 +16,7 @@ pub(crate) const CONFLICTS: Table = Table {
     by_day: true,
     bounds: &["started_at", "ended_at"],
     comment: "where more was held than there is (over_capacity), claims on a card that were cut (share_cut), and where records and nodes \
-              don't agree (more_cards_seen, seen_before_start, refused_project)",
+              don't agree (more_cards_seen, seen_before_start, refused_project), work beyond a share (over_share)",
 };
 
 /// One conflict.
@@ -82,6 +83,22 @@ impl Conflict {
                 card_time: CardTime::ZERO,
             })
         })
+    }
+
+    /// A holder that was busier than its share allows, in one quarter hour.
+    pub(crate) fn over_share(holding: &Holding, over: &OverShare) -> Self {
+        let end = Timestamp::from_unix_ms(over.bucket_start.unix_ms() + BUCKET_MS);
+        Self {
+            kind: "over_share",
+            cluster: holding.claim.cluster.clone(),
+            node: holding.claim.node.clone(),
+            model: None,
+            card_uuid: holding.claim.card_uuid.clone(),
+            attempt_key: Some(holding.claim.key.as_str().to_owned()),
+            during: Interval::new(over.bucket_start, end).expect("a quarter hour"),
+            parts: holding.share.parts(),
+            card_time: over.over,
+        }
     }
 
     pub(crate) fn day(&self) -> i32 {

@@ -7,6 +7,7 @@ use arrow::array::Array;
 use arrow::record_batch::RecordBatch;
 use cardhour_books::attempt::Attempt;
 use cardhour_books::holdings::{Claim, ClaimSource};
+use cardhour_books::split::AttemptFacts;
 use cardhour_books::versions::{Version, Versioned};
 use cardhour_domain::{AttemptKey, CardShare, Interval, JobState, Name, Timestamp};
 use rust_decimal::Decimal;
@@ -168,6 +169,23 @@ pub(crate) fn claims(batch: &RecordBatch, names: &mut Interned, out: &mut Vec<Cl
         });
     }
     Ok(())
+}
+
+/// Columns that [`attempt_facts`] reads.
+pub(crate) const FACT_COLUMNS: &[&str] = &["attempt_key", "class", "state"];
+
+/// What the split of its time asks of each attempt.
+pub(crate) fn attempt_facts(batch: &RecordBatch) -> Result<Vec<(AttemptKey, AttemptFacts)>, Error> {
+    let rows = Rows::new("jobs", batch);
+    let (keys, classes, states) = (rows.text("attempt_key")?, rows.text("class")?, rows.text("state")?);
+    let of = |row: usize| {
+        let state = JobState::from_name(states.value(row))
+            .ok_or_else(|| Error::damaged("jobs", format!("state {:?}", states.value(row))))?;
+        let class = opt_text(classes, row).map(Name::from);
+        // Records tell of no checkpoints.
+        Ok((AttemptKey::from_stored(keys.value(row)), AttemptFacts { class, state, checkpoint_at: None }))
+    };
+    (0..batch.num_rows()).map(of).collect()
 }
 
 /// A stored share.

@@ -5,7 +5,7 @@ use arrow::record_batch::RecordBatch;
 use cardhour_books::attempt::Attempt;
 use cardhour_books::observed::ObservedAttempt;
 use cardhour_books::versions::{Version, Versioned};
-use cardhour_domain::{HolderKind, JobState};
+use cardhour_domain::JobState;
 use std::sync::Arc;
 
 pub(crate) const OBSERVED_JOBS: Table = Table {
@@ -40,7 +40,7 @@ fn attempt(observed: &ObservedAttempt) -> Attempt {
         project: owner.project.clone(),
         user: owner.user.clone(),
         queue: owner.queue.clone(),
-        class: owner.class.clone().or_else(|| (holder.kind == HolderKind::Session).then(|| "development".into())),
+        class: observed.class(),
         model: observed.model.clone(),
         labels,
         is_final: observed.is_over,

@@ -5,17 +5,19 @@
 
 use super::Table;
 use crate::columns::{CardTimes, Columns, Indexed};
+use crate::derive::DayUse;
 use arrow::record_batch::RecordBatch;
 use cardhour_books::cluster::Place;
 use cardhour_books::holdings::Holding;
 use cardhour_books::states::StateRow;
 use cardhour_books::usage::HeldRow;
 use cardhour_domain::{CardState, Name};
+use std::collections::HashMap;
 
 pub(crate) const USAGE: Table = Table {
     name: "usage",
     schema_version: 1,
-    schema: || batch(&[], &[], &[], &[]).schema(),
+    schema: || batch(&[], &[], &[], &[], None).schema(),
     by_day: true,
     bounds: &["bucket_start"],
     comment: "card-time by quarter hour: held by attempts, and down, reserved, free or unaccounted by group of cards",
@@ -23,12 +25,13 @@ pub(crate) const USAGE: Table = Table {
 
 /// Rows of one day: held ones by holding and bucket, then the others by cluster, group and bucket.
 ///
-/// `holdings` and `places`: those that the held rows have the indexes of.
+/// `holdings` and `places`: those that the held rows have the indexes of. `used`: where the held time of the day went; none: nobody saw.
 pub(crate) fn batch(
     held_rows: &[HeldRow],
     state_rows: &[(Name, StateRow)],
     holdings: &[Holding],
     places: &[Place],
+    used: Option<&DayUse>,
 ) -> RecordBatch {
     let n = held_rows.len() + state_rows.len();
     let [
@@ -49,6 +52,7 @@ pub(crate) fn batch(
     // Most days have neither an outage nor known capacity: then these say the same, and are made once.
     let mut billed = held_rows.iter().any(|row| row.billed_time != row.card_time).then(|| Indexed::with_capacity(n));
     let mut unseen = (!state_rows.is_empty()).then(|| Indexed::with_capacity(n));
+    let mut went = used.map(|used| Went::new(used, state_rows));
     for run in held_rows.chunk_by(|a, b| a.holding == b.holding) {
         let index = run[0].holding as usize;
         let (holding, place, n) = (&holdings[index], &places[index], run.len());
@@ -74,9 +78,12 @@ pub(crate) fn batch(
             if let Some(unseen) = &mut unseen {
                 unseen.push(Some(row.card_time.part_ms()), 1);
             }
+            if let Some(went) = &mut went {
+                went.held(row);
+            }
         }
     }
-    for (cluster, row) in state_rows {
+    for (i, (cluster, row)) in state_rows.iter().enumerate() {
         fn text(name: &Option<Name>) -> Option<&str> {
             name.as_deref()
         }
@@ -96,11 +103,14 @@ pub(crate) fn batch(
         for unknown in [unseen.as_mut(), billed.as_mut(), Some(&mut nothing)].into_iter().flatten() {
             unknown.push(None, 1);
         }
+        if let Some(went) = &mut went {
+            went.nobody(i);
+        }
     }
     let (times, nothing) = (CardTimes::new(times), CardTimes::new(nothing));
     let (unseen, billed) = (unseen.map(CardTimes::new), billed.map(CardTimes::new));
     let unseen = unseen.as_ref().unwrap_or(&times);
-    Columns::default()
+    let columns = Columns::default()
         .indexed_instant("bucket_start", buckets, false)
         .indexed_text("attempt_key", keys, true)
         .indexed_text("state", states, false)
@@ -114,13 +124,78 @@ pub(crate) fn batch(
         .indexed_text("device_uuid", devices, true)
         .indexed_long("share_parts", shares, true)
         .card_time("card_time", &times, false)
-        .card_time("billed_time", billed.as_ref().unwrap_or(unseen), true)
-        .card_time("effective", &nothing, true)
-        .card_time("underused", &nothing, true)
-        .card_time("idle", &nothing, true)
-        .card_time("lost", &nothing, true)
-        .card_time("unseen", unseen, true)
-        .no_long("energy_mj", n)
-        .no_text("use_basis", n)
-        .finish()
+        .card_time("billed_time", billed.as_ref().unwrap_or(unseen), true);
+    match went {
+        Some(went) => went.columns(columns).finish(),
+        None => columns
+            .card_time("effective", &nothing, true)
+            .card_time("underused", &nothing, true)
+            .card_time("idle", &nothing, true)
+            .card_time("lost", &nothing, true)
+            .card_time("unseen", unseen, true)
+            .no_long("energy_mj", n)
+            .no_text("use_basis", n)
+            .finish(),
+    }
+}
+
+/// Where held time went, column by column, and energy.
+struct Went<'a> {
+    used: &'a DayUse,
+    /// Energy that nobody held, by the row of a state that has it.
+    free: HashMap<usize, i64>,
+    effective: Indexed<i128>,
+    underused: Indexed<i128>,
+    idle: Indexed<i128>,
+    lost: Indexed<i128>,
+    unseen: Indexed<i128>,
+    energy: Indexed<i64>,
+    basis: Indexed<&'static str>,
+}
+
+impl<'a> Went<'a> {
+    fn new(used: &'a DayUse, state_rows: &[(Name, StateRow)]) -> Self {
+        Self {
+            used,
+            free: used.free_by_row(state_rows),
+            effective: Indexed::default(),
+            underused: Indexed::default(),
+            idle: Indexed::default(),
+            lost: Indexed::default(),
+            unseen: Indexed::default(),
+            energy: Indexed::default(),
+            basis: Indexed::default(),
+        }
+    }
+
+    fn held(&mut self, row: &HeldRow) {
+        let split = self.used.split.of(row.holding, row.bucket_start, row.card_time);
+        self.effective.push(Some(split.effective.part_ms()), 1);
+        self.underused.push(Some(split.underused.part_ms()), 1);
+        self.idle.push(Some(split.idle.part_ms()), 1);
+        self.lost.push(Some(split.lost.part_ms()), 1);
+        self.unseen.push(Some(split.unseen.part_ms()), 1);
+        self.energy.push(self.used.held_energy.get(&(row.holding, row.bucket_start)).map(|energy| energy.0), 1);
+        self.basis.push(split.basis.name(), 1);
+    }
+
+    fn nobody(&mut self, state_row: usize) {
+        for column in [&mut self.effective, &mut self.underused, &mut self.idle, &mut self.lost, &mut self.unseen] {
+            column.push(None, 1);
+        }
+        self.energy.push(self.free.get(&state_row).copied(), 1);
+        self.basis.push(None, 1);
+    }
+
+    fn columns(self, columns: Columns) -> Columns {
+        let times = |times| CardTimes::new(times);
+        columns
+            .card_time("effective", &times(self.effective), true)
+            .card_time("underused", &times(self.underused), true)
+            .card_time("idle", &times(self.idle), true)
+            .card_time("lost", &times(self.lost), true)
+            .card_time("unseen", &times(self.unseen), true)
+            .indexed_long("energy_mj", self.energy, true)
+            .indexed_text("use_basis", self.basis, true)
+    }
 }

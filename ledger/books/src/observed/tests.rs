@@ -1,6 +1,6 @@
 use super::*;
 use crate::holdings::holdings;
-use cardhour_domain::{HolderKind, HolderSource};
+use cardhour_domain::HolderSource;
 use proptest::prelude::*;
 
 fn s(seconds: i64) -> Timestamp {
