@@ -218,11 +218,8 @@ fn touched(old: &[Versioned], new: &[Versioned]) -> Touched {
         let now = Claim::of(after);
         let is_open = now.as_ref().is_some_and(|now| now.is_open);
         let same = Claim { during, is_open, ..then };
-        let changed = if now == Some(same) {
-            Interval::new(ends.0, ends.1)
-        } else {
-            Interval::new(during.start(), ends.1)
-        };
+        let changed =
+            if now == Some(same) { Interval::new(ends.0, ends.1) } else { Interval::new(during.start(), ends.1) };
         if let Some(changed) = changed {
             touched.holding(during, changed);
         }

@@ -9,9 +9,7 @@
 use crate::holdings::Holding;
 use crate::split::{by_card, segments};
 use crate::telemetry::{DeviceTick, Telemetry};
-use cardhour_domain::{
-    AttemptKey, CardShare, EnergyBasis, Interval, Millijoules, Name, Timestamp, spread_by,
-};
+use cardhour_domain::{AttemptKey, CardShare, EnergyBasis, Interval, Millijoules, Name, Timestamp, spread_by};
 
 /// The energy of one holding in one bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,7 +133,8 @@ impl Meter<'_> {
         let key = |index: u32| -> &AttemptKey { &self.holdings[index as usize].claim.key };
         held.sort_by(|(a, _), (b, _)| (key(*a), a).cmp(&(key(*b), b)));
         let attempts: Vec<&[(u32, i128)]> = held.chunk_by(|(a, _), (b, _)| key(*a) == key(*b)).collect();
-        let mut weights: Vec<i128> = attempts.iter().map(|of_one| of_one.iter().map(|(_, weight)| weight).sum()).collect();
+        let mut weights: Vec<i128> =
+            attempts.iter().map(|of_one| of_one.iter().map(|(_, weight)| weight).sum()).collect();
         let whole = i128::from(total) * i128::from(CardShare::PARTS_PER_CARD);
         // Two clusters that claim one card may hold more than there is of it.
         weights.push((whole - weights.iter().sum::<i128>()).max(0));

@@ -159,9 +159,10 @@ pub fn split(
         let first_sum = all.len();
         all.extend(on.iter().map(|&index| {
             let holding = &holdings[index as usize];
-            let lost_from = facts.get(&holding.claim.key).filter(|facts| loses_work(facts.state)).map(|facts| {
-                facts.checkpoint_at.unwrap_or(holding.claim.during.start().min(holding.during.start()))
-            });
+            let lost_from = facts
+                .get(&holding.claim.key)
+                .filter(|facts| loses_work(facts.state))
+                .map(|facts| facts.checkpoint_at.unwrap_or(holding.claim.during.start().min(holding.during.start())));
             let idle = idle.by_holding.get(&index).map(Vec::as_slice).unwrap_or_default();
             Sums::new(index, holding, spans, idle, lost_from)
         }));

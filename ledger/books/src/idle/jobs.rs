@@ -100,13 +100,17 @@ pub fn idle(
     let mut found = Idle::default();
     let together: BTreeMap<&AttemptKey, Vec<Interval>> = attempts
         .iter()
-        .map(|(key, devices)| (*key, together(devices.values(), nowhere.get(key).map(Vec::as_slice).unwrap_or_default())))
+        .map(|(key, devices)| {
+            (*key, together(devices.values(), nowhere.get(key).map(Vec::as_slice).unwrap_or_default()))
+        })
         .collect();
     for ((card, device), on) in &devices {
         for &index in on {
             let holding = &holdings[index as usize];
             let key = &holding.claim.key;
-            let Some(own) = attempts.get(key).map(|devices| devices[&(*card, *device)].quiet.as_slice()) else { continue };
+            let Some(own) = attempts.get(key).map(|devices| devices[&(*card, *device)].quiet.as_slice()) else {
+                continue;
+            };
             let own = within(own, holding.during);
             let (_, standing) = policy.of_class(facts.get(key).and_then(|facts| facts.class.as_deref()));
             let (idle, reason) = match standing {

@@ -26,9 +26,8 @@ impl<'a> Sums<'a> {
         lost_from: Option<Timestamp>,
     ) -> Self {
         let inside = spans.iter().filter_map(|span| span.overlap(holding.during));
-        let row = |(bucket, piece)| {
-            (SplitRow::unseen(bucket, index, CardTime::of(holding.share, piece)), CardTime::ZERO)
-        };
+        let row =
+            |(bucket, piece)| (SplitRow::unseen(bucket, index, CardTime::of(holding.share, piece)), CardTime::ZERO);
         let rows = inside.flat_map(|inside| inside.buckets().map(row).collect::<Vec<_>>()).collect();
         Self { holding: index, share: holding.share, rows, row: 0, idle, lost_from }
     }
@@ -80,7 +79,11 @@ impl<'a> Sums<'a> {
     pub(super) fn finish(self, split: &mut Split) {
         for (row, over) in self.rows {
             let parts = [row.effective, row.underused, row.idle, row.lost, row.unseen];
-            assert!(parts.iter().all(|part| part.part_ms() >= 0), "held time went below zero, holding {}", self.holding);
+            assert!(
+                parts.iter().all(|part| part.part_ms() >= 0),
+                "held time went below zero, holding {}",
+                self.holding
+            );
             if row.basis != RowBasis::Unseen {
                 split.rows.push(row);
             }
