@@ -218,4 +218,6 @@ fn before(total: i64, during: Interval, at: Timestamp) -> i64 {
 }
 
 #[cfg(test)]
-pub(crate) mod tests;
+pub(crate) mod drawn;
+#[cfg(test)]
+mod tests;
