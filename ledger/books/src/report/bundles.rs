@@ -12,7 +12,7 @@ use cardhour_domain::{CardShare, CardState, CardTime, Name};
 use rustc_hash::FxHashMap;
 
 /// Some cells, added up.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Bundle {
     /// Who holds it: index into [`Bundles::classes`].
     pub class: u32,
@@ -26,7 +26,8 @@ pub(crate) struct Bundle {
     pub billed_time: CardTime,
     pub unseen: CardTime,
     pub unproven: CardTime,
-    pub used: Used,
+    /// As in a cell: none where telemetry tells nothing of it.
+    pub used: Option<Box<Used>>,
 }
 
 /// Attempts that are alike in all that prices and the report look at.
@@ -112,7 +113,7 @@ impl<'a> Bundles<'a> {
                 let zero = CardTime::ZERO;
                 let (state, slot) = (cell.state, cell.slot);
                 let (card_time, billed_time, unseen, unproven) = (zero, zero, zero, zero);
-                let used = Used::default();
+                let used = None;
                 all.push(Bundle { class, place, share, state, slot, card_time, billed_time, unseen, unproven, used });
                 u32::try_from(all.len() - 1).expect("fewer bundles than cells")
             });
@@ -122,7 +123,7 @@ impl<'a> Bundles<'a> {
             bundle.unseen += cell.unseen;
             bundle.unproven += cell.unproven;
             if let Some(used) = &cell.used {
-                bundle.used.add(used);
+                bundle.used.get_or_insert_default().add(used);
             }
             of_cell.push(number);
             if let (CardState::Held, Some(attempt)) = (cell.state, cell.attempt) {

@@ -42,17 +42,28 @@ impl Piece {
     }
 }
 
-/// Spreads an amount of a leaf over what lies before the range, in it and after it, and each of those over its pieces.
-fn spread_over(pieces: &[Piece], rows: &[RowKey], amount: i128, weight: fn(&Piece) -> i128) -> Vec<i128> {
-    const ERAS: [Era; 3] = [Era::Before, Era::Shown, Era::After];
-    let era = |piece: &Piece| rows[piece.row as usize].era;
-    let of_era = |wanted: Era| (0..pieces.len()).filter(move |&i| era(&pieces[i]) == wanted).collect::<Vec<_>>();
-    let eras: Vec<Vec<usize>> = ERAS.map(of_era).into_iter().filter(|places| !places.is_empty()).collect();
-    let weights: Vec<i128> = eras.iter().map(|places| places.iter().map(|&i| weight(&pieces[i])).sum()).collect();
+/// The places of a leaf's pieces that lie before the range, in it and after it; those that there are, in this order.
+fn eras(pieces: &[Piece], rows: &[RowKey]) -> Vec<Vec<usize>> {
+    let mut eras = [const { Vec::new() }; 3];
+    for (place, piece) in pieces.iter().enumerate() {
+        let era = match rows[piece.row as usize].era {
+            Era::Before => 0,
+            Era::Shown => 1,
+            Era::After => 2,
+        };
+        eras[era].push(place);
+    }
+    eras.into_iter().filter(|places: &Vec<usize>| !places.is_empty()).collect()
+}
+
+/// Spreads an amount of a leaf over the eras, and each era's part over its pieces.
+fn spread_over(pieces: &[Piece], eras: &[Vec<usize>], amount: i128, weight: fn(&Piece) -> i128) -> Vec<i128> {
+    let weights: Vec<Vec<i128>> =
+        eras.iter().map(|places| places.iter().map(|&place| weight(&pieces[place])).collect()).collect();
+    let of_eras: Vec<i128> = weights.iter().map(|weights| weights.iter().sum()).collect();
     let mut parts = vec![0; pieces.len()];
-    for (places, amount) in eras.iter().zip(spread_by(amount, &weights)) {
-        let weights: Vec<i128> = places.iter().map(|&i| weight(&pieces[i])).collect();
-        for (&place, part) in places.iter().zip(spread_by(amount, &weights)) {
+    for ((places, weights), amount) in eras.iter().zip(&weights).zip(spread_by(amount, &of_eras)) {
+        for (&place, part) in places.iter().zip(spread_by(amount, weights)) {
             parts[place] = part;
         }
     }
@@ -63,15 +74,15 @@ fn spread_over(pieces: &[Piece], rows: &[RowKey], amount: i128, weight: fn(&Piec
 ///
 /// The leaf is cut first, by its billed time of all rows, so that the idle cost of a report is the same by any grouping. Each of the two is spread by
 /// itself, so in a row that holds a part of the leaf they add up to its cost but for a millionth; all rows' add up exactly (LED-6).
-fn cut_idle(pieces: &mut [Piece], rows: &[RowKey], cost: i128) {
+fn cut_idle(pieces: &mut [Piece], eras: &[Vec<usize>], cost: i128) {
     let (idle, rest) = pieces.iter().fold((0, 0), |(idle, rest), piece| (idle + piece.idle(), rest + piece.rest()));
     if idle == 0 {
         pieces.iter_mut().for_each(|piece| piece.rest_cost = piece.cost.expect("it was spread before"));
         return;
     }
     let [of_idle, of_rest] = spread_by(cost, &[idle, rest])[..] else { unreachable!("a piece for each weight") };
-    let of_idle = spread_over(pieces, rows, of_idle, Piece::idle);
-    let of_rest = spread_over(pieces, rows, of_rest, Piece::rest);
+    let of_idle = spread_over(pieces, eras, of_idle, Piece::idle);
+    let of_rest = spread_over(pieces, eras, of_rest, Piece::rest);
     for ((piece, idle), rest) in pieces.iter_mut().zip(of_idle).zip(of_rest) {
         (piece.idle_cost, piece.rest_cost) = (idle, rest);
     }
@@ -99,7 +110,9 @@ impl Pieces {
                 let [card_time, billed_time, billed_idle] = sums.entry((leaf, row)).or_default();
                 *card_time += bundle.card_time;
                 *billed_time += bundle.billed_time;
-                *billed_idle += bundle.used.billed_idle;
+                if let Some(used) = &bundle.used {
+                    *billed_idle += used.billed_idle;
+                }
             }
         }
         let mut all: Vec<Piece> = sums
@@ -121,17 +134,18 @@ impl Pieces {
         for pieces in all.chunk_by_mut(|a, b| a.leaf == b.leaf) {
             let leaf = &leaves.all()[pieces[0].leaf as usize];
             let (Some(list_cost), Some(cost)) = (leaf.list_cost, leaf.cost) else { continue };
+            let eras = eras(pieces, rows);
             if let [whole] = pieces {
                 (whole.list_cost, whole.cost) = (Some(list_cost.micros()), Some(cost.micros()));
             } else {
                 cut = true;
-                let list_costs = spread_over(pieces, rows, list_cost.micros(), Piece::billed);
-                let costs = spread_over(pieces, rows, cost.micros(), Piece::billed);
+                let list_costs = spread_over(pieces, &eras, list_cost.micros(), Piece::billed);
+                let costs = spread_over(pieces, &eras, cost.micros(), Piece::billed);
                 for ((piece, list_cost), cost) in pieces.iter_mut().zip(list_costs).zip(costs) {
                     (piece.list_cost, piece.cost) = (Some(list_cost), Some(cost));
                 }
             }
-            cut_idle(pieces, rows, cost.micros());
+            cut_idle(pieces, &eras, cost.micros());
         }
         let pieces = Self { all, cut };
         pieces.assert_entries_add_up(leaves);

@@ -79,7 +79,9 @@ impl Asked {
 impl Sums {
     /// Adds a bundle; not its attempts, its money, or what was asked for where that isn't what was held.
     pub fn add_bundle(&mut self, bundle: &Bundle, class: &Class<'_>) {
-        self.used.add(&bundle.used);
+        if let Some(used) = &bundle.used {
+            self.used.add(used);
+        }
         match bundle.state {
             CardState::Held => {
                 self.held += bundle.card_time;
