@@ -186,6 +186,7 @@ impl Telemetry {
         let mut samples = stretch::samples(all.looks, setting.step_ms);
         all.notes.extend(suspect::notes(&samples));
         let observations = holders::observations(&mut samples, all.sightings);
+        all.notes.extend(holders::notes(&observations));
         all.notes.sort();
         all.notes.dedup();
         Self { samples, devices: changes(all.devices), observations, rejected: all.rejected, notes: all.notes }

@@ -1,6 +1,6 @@
 //! From sightings of holders to observations, over the stretches that samples cover.
 
-use super::look::{Device, Sighting};
+use super::look::{Device, RUN_BY_LABEL, Sighting};
 use cardhour_domain::{AttemptKey, Interval, Observation, Sample, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -51,4 +51,17 @@ pub fn observations(samples: &mut [Sample], sightings: Vec<Sighting>) -> Vec<Obs
         })
         .map(|(run, during)| observation(&run, during))
         .collect()
+}
+
+/// What people should know of holders whose runs can't be told apart.
+pub fn notes(observations: &[Observation]) -> Option<String> {
+    let by_label =
+        observations.iter().map(|observation| &observation.holder).filter(|holder| holder.run == RUN_BY_LABEL);
+    let jobs: BTreeSet<_> = by_label.map(|holder| (&holder.cluster, &holder.job_id)).collect();
+    let n = jobs.len();
+    (n > 0).then(|| {
+        format!(
+            "{n} holders are known by their names alone, without uid or start: a name that was used twice is one run"
+        )
+    })
 }

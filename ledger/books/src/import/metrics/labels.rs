@@ -107,6 +107,9 @@ impl Labels {
     pub fn card(&self, setting: &Setting) -> Result<Device, &'static str> {
         let node = self.node(setting).ok_or("no label names the node")?;
         if let Some(uuid) = self.name(&["UUID", "uuid", "gpu_uuid"]) {
+            if uuid.starts_with("MIG-") {
+                return Err("their UUID is that of an instance and doesn't say of which card");
+            }
             let is_bare = uuid.len() == 36 && uuid.bytes().all(|c| c == b'-' || c.is_ascii_hexdigit());
             let card = if is_bare { format!("GPU-{uuid}").into() } else { uuid };
             return Ok(Device::card(node, card));

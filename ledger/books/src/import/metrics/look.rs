@@ -125,6 +125,35 @@ impl Default for Signals {
 }
 
 impl Signals {
+    /// The same fields, all of them missing: what a source that has them lacks where it was silent.
+    pub fn lacking(&self) -> Self {
+        fn lacking<T>(reading: Reading<T>) -> Reading<T> {
+            Reading::Missing(match reading {
+                Reading::Missing(Gap::NotRecorded) => Gap::NotRecorded,
+                _ => Gap::CollectorDown,
+            })
+        }
+        Self {
+            sm_active_pct: lacking(self.sm_active_pct),
+            engine_active_pct: lacking(self.engine_active_pct),
+            duty_cycle_pct: lacking(self.duty_cycle_pct),
+            mem_active_pct: lacking(self.mem_active_pct),
+            mem_duty_pct: lacking(self.mem_duty_pct),
+            media_active_pct: lacking(self.media_active_pct),
+            mem_used_bytes: lacking(self.mem_used_bytes),
+            pcie_sent: lacking(self.pcie_sent),
+            pcie_received: lacking(self.pcie_received),
+            nvlink_sent: lacking(self.nvlink_sent),
+            nvlink_received: lacking(self.nvlink_received),
+            power_mw: lacking(self.power_mw),
+            power_limit_mw: lacking(self.power_limit_mw),
+            energy_counter_mj: lacking(self.energy_counter_mj),
+            energy_mj: lacking(self.energy_mj),
+            temperature_c: lacking(self.temperature_c),
+            processes: lacking(self.processes),
+        }
+    }
+
     /// Takes from `other` what is missing here.
     ///
     /// Of two reasons that of a source that has the field stands.
@@ -179,10 +208,12 @@ impl Signals {
     }
 }
 
-/// Of two reasons the one of a source that has the field; else the one that is later in the list of gaps, so that order doesn't matter.
+/// Of two reasons the one that says most: first those of the driver, then that nobody read it, then that there is no such field. Of two of
+/// the driver's the one later in the list of gaps, so that order doesn't matter.
 fn stronger(a: Gap, b: Gap) -> Gap {
     match (a, b) {
         (Gap::NotRecorded, other) | (other, Gap::NotRecorded) => other,
+        (Gap::CollectorDown, other) | (other, Gap::CollectorDown) => other,
         _ => a.max(b),
     }
 }
@@ -196,6 +227,9 @@ pub fn busiest(engines: &[Reading<Percent>]) -> Reading<Percent> {
     });
     seen.map_or_else(|| Reading::Missing(gaps.fold(Gap::NotRecorded, stronger)), Reading::Seen)
 }
+
+/// The run of a holder of whom a label is all that is known: a name that was used twice is one run.
+pub const RUN_BY_LABEL: &str = "label";
 
 /// A source named a holder of a device at an instant.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

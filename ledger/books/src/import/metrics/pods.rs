@@ -2,7 +2,7 @@
 
 use super::Setting;
 use super::labels::{Labels, Pod};
-use super::look::{Device, Sighting};
+use super::look::{Device, RUN_BY_LABEL, Sighting};
 use crate::import::names::printable;
 use cardhour_domain::{CardShare, Holder, HolderKind, HolderSource, Name, Owner, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,9 +36,6 @@ pub struct Pods {
     labels: BTreeMap<PodName, BTreeMap<String, Name>>,
     with_cards: BTreeSet<PodName>,
 }
-
-/// The run of a holder of whom a label is all that is known: a name that was used twice is one run.
-const RUN_BY_LABEL: &str = "label";
 
 impl Pods {
     /// A pod was there at these instants, under this uid: `kube_pod_info`.
@@ -110,16 +107,6 @@ impl Pods {
                     sightings.extend(held.map(|at| self.of_pod(&candidate, pod, *at, setting)));
                 }
             }
-        }
-        let without_uid =
-            |sighting: &&Sighting| sighting.holder.kind == HolderKind::Pod && &*sighting.holder.run == RUN_BY_LABEL;
-        let unnamed: BTreeSet<&Name> =
-            sightings.iter().filter(without_uid).map(|sighting| &sighting.holder.job_id).collect();
-        if !unnamed.is_empty() {
-            notes.insert(format!(
-                "{} pods have no uid here: a pod's name that was used twice is one run",
-                unnamed.len()
-            ));
         }
         (sightings, notes.into_iter().collect())
     }

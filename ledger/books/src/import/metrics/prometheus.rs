@@ -188,9 +188,6 @@ impl<'s> Answers<'s> {
     }
 
     /// What they say together.
-    ///
-    /// Where a device has a series of a field at other instants, a field that is missing at one is there for want of a scrape, not for want
-    /// of the field.
     pub fn readout(self) -> Readout {
         let mut readout = self.gathering.readout(&self.pods);
         readout.notes.extend(self.warnings);

@@ -68,5 +68,9 @@ pub fn read(scrapes: &[Scrape], setting: &Setting) -> Result<Readout, MetricsErr
             }
         }
     }
-    Ok(Readout { rejected, ..gathering.readout(&Pods::default()) })
+    let mut readout = gathering.readout(&Pods::default());
+    if readout.looks.is_empty() {
+        readout.notes.push("no metric of a card that is read here".to_owned());
+    }
+    Ok(Readout { rejected, ..readout })
 }

@@ -41,6 +41,8 @@ pub fn samples(looks: Vec<Look>, step_ms: Option<i64>) -> Vec<Sample> {
 }
 
 /// The looks of one device and source in order of time, one an instant.
+///
+/// A field that the source has at some instants and not at others is missing there because nobody read it, not because there is none.
 fn one_reader(looks: Vec<Look>) -> Vec<Look> {
     let mut counts: BTreeMap<Name, i64> = BTreeMap::new();
     let mut by_reader: BTreeMap<(Timestamp, Name), Look> = BTreeMap::new();
@@ -65,6 +67,10 @@ fn one_reader(looks: Vec<Look>) -> Vec<Look> {
             _ => kept.push(look),
         }
     }
+    let mut ever = Signals::default();
+    kept.iter().for_each(|look| ever.fill(&look.signals));
+    let lacking = ever.lacking();
+    kept.iter_mut().for_each(|look| look.signals.fill(&lacking));
     kept
 }
 

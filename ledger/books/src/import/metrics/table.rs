@@ -1,7 +1,7 @@
 //! Any table of time series, by a map that says which column is what.
 
 use super::clock::Clock;
-use super::look::{Device, Look, Sighting, Signals, Told};
+use super::look::{Device, Look, RUN_BY_LABEL, Sighting, Signals, Told};
 use super::quantity::{self, Unit};
 use super::{MetricsError, Readout, Setting};
 use crate::import::fields::Kind;
@@ -231,7 +231,7 @@ impl Table<'_> {
                 ..Owner::default()
             };
             let kind = HolderKind::SlurmJob;
-            let (shown_id, run, started_at) = (None, Name::from("label"), None);
+            let (shown_id, run, started_at) = (None, Name::from(RUN_BY_LABEL), None);
             let holder = Holder { kind, cluster: cluster.clone(), job_id, shown_id, run, started_at };
             let source = HolderSource::PrologMap;
             self.readout.sightings.push(Sighting {
