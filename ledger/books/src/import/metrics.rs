@@ -173,7 +173,7 @@ impl Telemetry {
     /// Puts readouts together and makes stretches of their instants.
     ///
     /// Neither the order of readouts nor that of their rows matters, and one that comes twice counts once (LED-4), but for
-    /// `rejected`, which names rows. How long an instant holds is said at [`stretch`](self::stretch).
+    /// `rejected`, which names rows. How long an instant holds is said at the head of `metrics/stretch.rs`.
     pub fn of(readouts: impl IntoIterator<Item = Readout>, setting: &Setting) -> Self {
         let mut all = Readout::default();
         for readout in readouts {
@@ -196,7 +196,8 @@ impl Telemetry {
 /// The first description of each device and those that differ from the one before.
 fn changes(mut devices: Vec<SeenDevice>) -> Vec<SeenDevice> {
     let order = |device: &SeenDevice| (device.node.clone(), device.device_uuid.clone(), device.at);
-    devices.sort_by_cached_key(|device| (order(device), format!("{device:?}")));
+    // Written out only for two of one device and instant, so that their order never depends on that of the files.
+    devices.sort_by(|a, b| order(a).cmp(&order(b)).then_with(|| format!("{a:?}").cmp(&format!("{b:?}"))));
     let same = |a: &SeenDevice, b: &SeenDevice| SeenDevice { at: a.at, ..b.clone() } == *a;
     let mut kept: Vec<SeenDevice> = Vec::new();
     for device in devices {

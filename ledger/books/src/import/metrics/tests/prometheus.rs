@@ -66,11 +66,15 @@ fn k23_two_replicas_that_scrape_one_card_count_once() {
     let replica = |name: &str| format!(r#"{CARD},"prometheus_replica":"{name}""#);
     let (a, b) = (replica("a"), replica("b"));
     let answer = matrix(&[(&a, &[(1, "80"), (2, "80"), (3, "80")]), (&b, &[(1, "70"), (2, "70"), (4, "70")])]);
-    let told = told(&[(metric("DCGM_FI_DEV_GPU_UTIL"), answer)]);
-    // Three instants each: the first by name counts, and the other where that is silent.
+    let power = matrix(&[(&b, &[(1, "100"), (2, "100"), (3, "100")])]);
+    let told = told(&[(metric("DCGM_FI_DEV_GPU_UTIL"), answer), (metric("DCGM_FI_DEV_POWER_USAGE"), power)]);
+    // Four instants of b, three of a: where b has no value, a's stands.
     let busy: Vec<_> = told.samples.iter().map(|sample| sample.sm_active_pct).collect();
-    assert_eq!(busy, [pct(80), pct(80), pct(80), pct(70)]);
+    assert_eq!(busy, [pct(70), pct(70), pct(80), pct(70)]);
     assert_eq!(seconds(&told.samples), 240);
+    // 100 W × 60 s once a minute, and none in the fourth.
+    let energy: Vec<_> = told.samples.iter().filter_map(|sample| sample.energy_mj.seen()).collect();
+    assert_eq!(energy, [Millijoules(6_000_000); 3]);
 }
 
 #[test]

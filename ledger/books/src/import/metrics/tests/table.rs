@@ -73,3 +73,32 @@ fn a_table_that_says_too_little_is_refused() {
     let lacks = told("a,b\n1,2\n", "[columns]\nat = \"a\"\ncard_uuid = \"c\"\n", &setting());
     assert!(matches!(lacks, Err(MetricsError::Map(_))), "{lacks:?}");
 }
+
+/// The first block of a language in the page that users read.
+fn block(language: &str) -> &'static str {
+    let page = include_str!("../../../../../../docs/metrics-import.md");
+    let (_, after) = page.split_once(&format!("```{language}\n")).unwrap();
+    after.split_once("```").unwrap().0
+}
+
+#[test]
+fn the_example_of_the_page_is_read_as_it_says() {
+    let told = told(block("csv"), block("toml"), &Setting::of_cluster("else")).unwrap();
+    assert_eq!(told.rejected, []);
+    assert_eq!(stretches(&told.samples), [(0, 60), (60, 120)]);
+    assert_eq!(
+        (told.samples[1].sm_active_pct, told.samples[1].energy_mj),
+        (pct(60), Reading::Seen(Millijoules(14_400_000)))
+    );
+    // The first row's counter has nothing before it: 250 W × 60 s.
+    assert_eq!(told.samples[0].energy_mj, Reading::Seen(Millijoules(15_000_000)));
+    assert_eq!(&*told.observations[0].holder.cluster, "shanghai-1");
+}
+
+#[test]
+fn every_field_of_a_table_is_on_the_page() {
+    let page = include_str!("../../../../../../docs/metrics-import.md");
+    for (field, _) in SERIES_FIELDS {
+        assert!(page.contains(&format!("`{field}`")), "{field}");
+    }
+}
