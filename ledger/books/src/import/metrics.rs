@@ -200,8 +200,19 @@ fn changes(mut devices: Vec<SeenDevice>) -> Vec<SeenDevice> {
     devices.sort_by(|a, b| order(a).cmp(&order(b)).then_with(|| format!("{a:?}").cmp(&format!("{b:?}"))));
     let same = |a: &SeenDevice, b: &SeenDevice| SeenDevice { at: a.at, ..b.clone() } == *a;
     let mut kept: Vec<SeenDevice> = Vec::new();
-    for device in devices {
-        if kept.last().is_none_or(|last| !same(last, &device)) {
+    for mut device in devices {
+        let last = kept.last().filter(|last| last.node == device.node && last.device_uuid == device.device_uuid);
+        if let Some(last) = last {
+            // What a row doesn't tell, as that of a card that is lost, hasn't changed by that.
+            device.pci_bus_id = device.pci_bus_id.or_else(|| last.pci_bus_id.clone());
+            device.model = device.model.or_else(|| last.model.clone());
+            device.memory_bytes = device.memory_bytes.or(last.memory_bytes);
+            device.driver = device.driver.or_else(|| last.driver.clone());
+            device.mig_mode = device.mig_mode.or_else(|| last.mig_mode.clone());
+            device.mig_profile = device.mig_profile.or_else(|| last.mig_profile.clone());
+            device.power_limit_mw = device.power_limit_mw.or(last.power_limit_mw);
+        }
+        if last.is_none_or(|last| !same(last, &device)) {
             kept.push(device);
         }
     }

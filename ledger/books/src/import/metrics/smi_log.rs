@@ -126,12 +126,10 @@ impl Columns {
         record.get(self.places.get(field)?.0)
     }
 
-    /// A value that is one: not one of nvidia-smi's words for none.
+    /// A value that is one: not one of nvidia-smi's words for none, which stand in brackets or are `N/A`.
     fn word<'r>(&self, record: &'r Record, field: &str) -> Option<&'r str> {
-        let value = self.get(record, field)?;
-        matches!(value.trim_start_matches('[').trim_end_matches(']'), "N/A" | "Not Supported" | "Unknown Error" | "")
-            .then_some(())
-            .map_or(Some(value), |()| None)
+        self.get(record, field)
+            .filter(|value| !value.starts_with('[') && !matches!(*value, "N/A" | "Unknown Error" | "ERR!"))
     }
 
     fn unit(&self, field: &str, usual: Unit) -> Unit {

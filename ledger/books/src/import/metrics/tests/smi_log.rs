@@ -169,7 +169,7 @@ fn busy_without_memory_and_idle_at_full_power_are_no_readings() {
 fn a_device_is_described_once_and_again_when_it_changes() {
     let text = "timestamp, uuid, name, power.limit [W]\n\
                 2026/03/01 00:00:10.000, GPU-1, NVIDIA L40S, 350.00 W\n\
-                2026/03/01 00:00:20.000, GPU-1, NVIDIA L40S, 350.00 W\n\
+                2026/03/01 00:00:20.000, GPU-1, [GPU is lost], [GPU is lost]\n\
                 2026/03/01 00:00:30.000, GPU-1, NVIDIA L40S, 300.00 W\n";
     let told = of(read(text.as_bytes(), None, &setting()).unwrap());
     let seen: Vec<_> = told.devices.iter().map(|device| (device.at, device.power_limit_mw)).collect();
