@@ -11,6 +11,7 @@ pub mod job_id;
 pub mod jobs;
 pub mod map;
 pub mod mapping;
+pub mod metrics;
 pub mod mig_type;
 pub mod names;
 pub mod node_list;
