@@ -286,6 +286,7 @@ impl Delivery {
             Ok(pending) => pending,
             Err(error) => {
                 self.troubled(&mut done, error.into(), now);
+                self.count(&done);
                 return done;
             }
         };

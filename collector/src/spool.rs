@@ -23,7 +23,7 @@
 mod counters;
 mod error;
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 pub(crate) mod folder;
 mod journal;
 mod record;
