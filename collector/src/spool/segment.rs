@@ -14,10 +14,10 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// Rows that are columns at once, beside the rows themselves.
-const ROWS_A_BATCH: usize = 1024;
+const ROWS_A_BATCH: usize = 256;
 
 /// Rows in a row group. Its encoded pages are in memory until it is full.
-const ROWS_A_GROUP: usize = 16 * 1024;
+const ROWS_A_GROUP: usize = 4096;
 
 /// Columns that grow, and counters: whole numbers of many values. All others have few values and are packed with a dictionary.
 const DELTA_PACKED: [&str; 7] = ["ts", "started_at", "nvlink_bytes", "pcie_bytes", "energy_mj", "cpu_ms", "io_bytes"];
