@@ -1,0 +1,5 @@
+//! The spool, killed and out of room.
+
+mod full_disk;
+mod killed;
+mod rows;
