@@ -1,0 +1,3 @@
+//! Tests of the collector from outside.
+
+mod holders;
