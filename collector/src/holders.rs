@@ -2,6 +2,42 @@
 //!
 //! Sources are asked once a look; each says whom it knows, and the best of them counts for a holder and device. Stretches are made of looks
 //! elsewhere: nothing here has a length.
+//!
+//! Start at [`Looker::look`]: it reads processes ([`processes`]), Slurm ([`slurm`]: map files, the controller, steps) and virtual machines,
+//! takes what other sources found ([`LookInput::given`], [`Pods`]), and joins all of it ([`join`]).
+
+pub mod aliases;
+pub mod capabilities;
+pub mod cgroup;
+pub mod command;
+pub mod controller;
+pub mod environ;
+pub mod gres;
+pub mod hostlist;
+pub mod job_json;
+pub mod job_record;
+pub mod join;
+pub mod look;
+pub mod looker;
+pub mod meter;
+pub mod proc_entry;
+pub mod processes;
+pub mod runs;
+pub mod scontrol;
+pub mod session;
+pub mod slurm;
+pub mod slurm_map;
+pub mod terminals;
+pub mod users;
+pub mod virtual_machine;
+
+pub use aliases::{Aliases, CardAlias, DeviceId, InstanceAlias};
+pub use controller::ControllerSettings;
+pub use join::Scheduling;
+pub use look::{Claimant, Look, LookEvent, LookEventKind};
+pub use looker::{LookInput, LookSettings, Looker, Pods, SlurmSettings};
+pub use slurm_map::MapNumbers;
+pub use virtual_machine::VgpuInstance;
 
 use cardhour_domain::{AttemptKey, CardShare, Holder, HolderSource, Name, Owner, Reading};
 

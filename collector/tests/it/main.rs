@@ -1,3 +1,4 @@
-//! Tests of the collector from outside: what needs a process of its own.
+//! Tests of the collector from outside, against stand-ins for what is on a node.
 
+mod holders;
 mod spool;
