@@ -3,6 +3,8 @@
 //! Sources are asked once a look; each says whom it knows, and the best of them counts for a holder and device. Stretches are made of looks
 //! elsewhere: nothing here has a length.
 
+pub mod kubernetes;
+
 use cardhour_domain::{AttemptKey, CardShare, Holder, HolderSource, Name, Owner, Reading};
 
 /// A process that the driver lists on a device.
