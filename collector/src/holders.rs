@@ -39,6 +39,8 @@ pub use looker::{LookInput, LookSettings, Looker, Pods, SlurmSettings};
 pub use slurm_map::MapNumbers;
 pub use virtual_machine::VgpuInstance;
 
+pub mod kubernetes;
+
 use cardhour_domain::{AttemptKey, CardShare, Holder, HolderSource, Name, Owner, Reading};
 
 /// A process that the driver lists on a device.
