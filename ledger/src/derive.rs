@@ -6,17 +6,21 @@
 //!
 //! Start at [`catch_up`].
 
+mod changed;
+
 use crate::Error;
 use crate::facts::{Facts, FreshJobs};
 use crate::files::{drop_aside, parallel_small};
 use crate::store::{Change, NewFile, Outcome, Snapshot, Store};
 use crate::tables::conflicts::{CONFLICTS, Conflict};
 use crate::tables::holdings::HOLDINGS;
+use crate::tables::observed_jobs::{self, OBSERVED_JOBS};
 use crate::tables::usage::USAGE;
-use crate::tables::{FACTS, conflicts, holdings, usage};
+use crate::tables::{conflicts, holdings, usage};
 use crate::touched::{NOTE, Touched};
 use cardhour_books::cluster::{Cluster, Frame, Grouping, Place};
 use cardhour_books::holdings::{Claim, Holding, ShareCut};
+use cardhour_books::observed::{self, Difference, Joined, Seen};
 use cardhour_books::usage::Usage;
 use cardhour_domain::{Interval, Name, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
@@ -73,9 +77,8 @@ pub(crate) async fn pause(attempt: u32) {
 async fn touched(facts: &Facts, books: &Snapshot) -> Result<Option<Touched>, Error> {
     let mut all = Touched::default();
     let mut behind = false;
-    for table in FACTS {
-        let snapshot = facts.of(table);
-        let seen = books.mark(table.name).await?;
+    for snapshot in facts.all() {
+        let seen = books.mark(snapshot.table.name).await?;
         let Some(seen) = seen else {
             behind = true;
             // A table of which usage has never heard: everything in it is new, nothing when it is empty.
@@ -111,7 +114,8 @@ async fn rebuild(
     let marks = facts.marks();
     if touched == Touched::default() {
         // Rows of facts that only lie in other files: what was made of them stands, and has to know their new version.
-        for table in [&HOLDINGS, &CONFLICTS, &USAGE] {
+        let of_nodes = store.open(&OBSERVED_JOBS).await?.map(|_| &OBSERVED_JOBS);
+        for table in [&HOLDINGS, &CONFLICTS].into_iter().chain(of_nodes).chain([&USAGE]) {
             let old = store.open_or_create(table).await?;
             let change = Change { marks: marks.clone(), ..Change::default() };
             if !commit_unless_newer(store, old, change, &marks).await? {
@@ -121,13 +125,16 @@ async fn rebuild(
         return Ok(true);
     }
     let everything = touched.all || books.files.is_empty();
-    let clusters = facts.clusters().await?;
+    let seen = facts.seen().await?;
+    let clusters = facts.clusters(seen.as_ref()).await?;
     let with_capacity = clusters.values().any(|cluster| !cluster.nodes.is_empty());
-    // The grouping of a cluster rests on all its rows; without known capacity only what overlaps the days matters.
-    let whole = everything || with_capacity;
+    // The grouping of a cluster rests on all its rows, and whom a node saw on its record; without either only what overlaps the days matters.
+    let whole = everything || with_capacity || seen.is_some();
     let (from, to) =
         if whole { (Timestamp::from_unix_ms(i64::MIN), Timestamp::from_unix_ms(i64::MAX)) } else { hull(&touched) };
     let claims = facts.claims(from, to, fresh).await?;
+    let (joined, seen) = joined(claims, seen).await;
+    let claims = joined.claims;
     let framed = framed(clusters, &claims);
     let old_files: BTreeSet<i32> = books.files.iter().filter_map(|file| file.day).collect();
     let frames = frame_marks(&framed);
@@ -141,21 +148,38 @@ async fn rebuild(
         // Holders of a named card cut each other's holdings anywhere along their time.
         touched.starts = all_days(&framed, &claims).starts;
     }
-
+    let (held, framed) =
+        tokio::task::spawn_blocking(move || (all_holdings(claims), framed)).await.expect("does not panic");
+    let old_holdings = store.open_or_create(&HOLDINGS).await?;
+    if seen.is_some() && !everything {
+        // What nodes told may change a holding days before: a hole is bridged, a record gets its cards.
+        touched.usage.extend(changed::days(&old_holdings, &held.0).await?);
+    }
     let spans = spans(&touched.usage);
     let (starts, everything_held) = (touched.starts.clone(), everything);
-    let worked = tokio::task::spawn_blocking(move || work_out(&framed, claims, &spans)).await.expect("does not panic");
+    let differences = joined.differences;
+    let worked = tokio::task::spawn_blocking(move || work_out(&framed, held, &differences, &spans))
+        .await
+        .expect("does not panic");
 
     let worked = Arc::new(worked);
     let mut usage_marks = marks.clone();
     usage_marks.extend(frames);
     let change = replace(&books, |day| touched.usage.contains(&day), usage_by_day(&worked), usage_marks);
     let smaller = async {
-        let old = store.open_or_create(&HOLDINGS).await?;
         let keep_starts = |day: i32| everything_held || starts.contains(&day);
-        let change = replace(&old, keep_starts, holdings_by_day(&worked, &starts, everything_held), marks.clone());
-        if !commit_unless_newer(store, old, change, &marks).await? {
+        let change =
+            replace(&old_holdings, keep_starts, holdings_by_day(&worked, &starts, everything_held), marks.clone());
+        if !commit_unless_newer(store, old_holdings, change, &marks).await? {
             return Ok(false);
+        }
+        if seen.is_some() {
+            let old = store.open_or_create(&OBSERVED_JOBS).await?;
+            let add = vec![NewFile::of(None, observed_jobs::batch(&joined.attempts))];
+            let change = Change { remove: old.files.clone(), add, marks: marks.clone(), ..Change::default() };
+            if !commit_unless_newer(store, old, change, &marks).await? {
+                return Ok(false);
+            }
         }
         let old = store.open_or_create(&CONFLICTS).await?;
         let change =
@@ -179,11 +203,23 @@ struct Worked {
     usage: Usage,
 }
 
-fn work_out(framed: &BTreeMap<Name, (Cluster, Frame)>, claims: Vec<Claim>, spans: &[Interval]) -> Worked {
-    let (holdings, cuts) = all_holdings(claims);
+/// Claims of records and what nodes saw, joined. Gives back what was seen.
+async fn joined(claims: Vec<Claim>, seen: Option<Seen>) -> (Joined, Option<Seen>) {
+    let Some(seen) = seen else { return (Joined { claims, ..Joined::default() }, None) };
+    let join = move || (observed::join(claims, &seen), Some(seen));
+    tokio::task::spawn_blocking(join).await.expect("does not panic")
+}
+
+fn work_out(
+    framed: &BTreeMap<Name, (Cluster, Frame)>,
+    (holdings, cuts): (Vec<Holding>, Vec<ShareCut>),
+    differences: &[Difference],
+    spans: &[Interval],
+) -> Worked {
     let places = cardhour_books::usage::places(framed, &holdings);
     let mut usage = cardhour_books::usage::usage(framed, &holdings, spans);
     let mut conflicts: Vec<Conflict> = cuts.iter().flat_map(Conflict::share_cut).collect();
+    conflicts.extend(differences.iter().flat_map(Conflict::difference));
     for day in usage.days.values_mut() {
         for (cluster, over) in day.over_capacity.drain(..) {
             conflicts.push(Conflict::over_capacity(cluster, over));

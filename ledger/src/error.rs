@@ -78,6 +78,30 @@ pub enum Error {
         /// Hours at least.
         least: u32,
     },
+    /// What a node delivered is no segment of that node and stream.
+    #[error("segment {segment} of node {node} {reason}")]
+    BadSegment {
+        /// Its name.
+        segment: String,
+        /// Whose it was said to be.
+        node: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A segment of that name was taken before, with other content.
+    #[error("segment {segment} was taken before with other content: one name never has two")]
+    SegmentDiffers {
+        /// Node and name.
+        segment: String,
+    },
+    /// Segments that were to be taken together with one that failed.
+    #[error("not taken into {table}: {reason}")]
+    NotTaken {
+        /// The table.
+        table: &'static str,
+        /// What failed.
+        reason: String,
+    },
     /// A file can't be read or written.
     #[error("cannot {doing} {}", path.display())]
     File {
@@ -115,11 +139,13 @@ impl Error {
     /// Who can mend it.
     pub fn remedy(&self) -> Remedy {
         match self {
-            Self::LostRace { .. } => Remedy::Retry,
+            Self::LostRace { .. } | Self::NotTaken { .. } => Remedy::Retry,
             Self::NoLedger { .. }
             | Self::ZoneFixed { .. }
             | Self::Place { .. }
             | Self::Cut { .. }
+            | Self::BadSegment { .. }
+            | Self::SegmentDiffers { .. }
             | Self::RetentionTooShort { .. } => Remedy::Caller,
             Self::TooNew { .. } | Self::Damaged { .. } | Self::File { .. } | Self::Table { .. } => Remedy::Operator,
         }

@@ -4,11 +4,14 @@ use crate::Error;
 use crate::columns::Interned;
 use crate::files::parallel_small;
 use crate::store::{Snapshot, Store};
-use crate::tables::{self, FACTS, coverage, jobs, nodes, outages, reservations};
+use crate::tables::{self, FACTS, coverage, jobs, nodes, outages, reservations, telemetry};
 use cardhour_books::cluster::Cluster;
 use cardhour_books::holdings::Claim;
+use cardhour_books::inventory::add_seen;
+use cardhour_books::observed::Seen;
 use cardhour_books::versions::Versioned;
-use cardhour_domain::{Name, Timestamp};
+use cardhour_domain::columns::Rows;
+use cardhour_domain::{Name, NodeEvent, Stream, Timestamp};
 use rayon::slice::ParallelSliceMut;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -25,10 +28,58 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    /// The newest versions. A table that was never made is made.
+    /// The newest versions. A table that was never made is made, but those of what nodes told.
     pub(crate) async fn load(store: &Store) -> Result<Self, Error> {
-        let opened = FACTS.iter().map(|table| store.open_or_create(table));
-        Ok(Self { snapshots: futures::future::try_join_all(opened).await? })
+        let opened = futures::future::try_join_all(FACTS.iter().map(|table| store.open_or_create(table)));
+        let told = Stream::ALL.map(|stream| async move { store.open(&telemetry::of(stream)).await });
+        let (mut snapshots, told) = futures::future::try_join(opened, futures::future::try_join_all(told)).await?;
+        snapshots.extend(told.into_iter().flatten());
+        Ok(Self { snapshots })
+    }
+
+    /// Every fact table that there is.
+    pub(crate) fn all(&self) -> &[Snapshot] {
+        &self.snapshots
+    }
+
+    /// What nodes told in one stream; none where no node ever did.
+    pub(crate) fn told(&self, stream: Stream) -> Option<&Snapshot> {
+        let name = telemetry::of(stream).name;
+        self.snapshots.iter().find(|s| s.table.name == name)
+    }
+
+    /// All rows of a stream on the days that `keep` names.
+    pub(crate) async fn rows(&self, stream: Stream, keep: impl Fn(i32) -> bool) -> Result<Vec<Rows>, Error> {
+        let Some(snapshot) = self.told(stream) else { return Ok(Vec::new()) };
+        let files = snapshot.files.iter().filter(|file| file.day.is_none_or(&keep)).cloned().collect();
+        let read = move |batches: Vec<arrow::record_batch::RecordBatch>| {
+            batches.iter().map(|batch| telemetry::rows(stream, batch)).collect::<Result<Vec<_>, _>>()
+        };
+        Ok(snapshot.read_with(files, None, &[], read).await?.into_iter().flat_map(|(_, rows)| rows).collect())
+    }
+
+    /// Everything that nodes told of who held what; none where no node ever told anything.
+    pub(crate) async fn seen(&self) -> Result<Option<Seen>, Error> {
+        if Stream::ALL.into_iter().all(|stream| self.told(stream).is_none()) {
+            return Ok(None);
+        }
+        let mut seen = Seen::default();
+        for stream in [Stream::Observations, Stream::Watches, Stream::Devices] {
+            for rows in self.rows(stream, |_| true).await? {
+                match rows {
+                    Rows::Observations(rows) => seen.observations.extend(rows),
+                    Rows::Watches(rows) => seen.watches.extend(rows),
+                    Rows::Devices(rows) => seen.devices.extend(rows),
+                    _ => unreachable!("rows are of the stream that was asked for"),
+                }
+            }
+        }
+        Ok(Some(seen))
+    }
+
+    async fn events(&self) -> Result<Vec<NodeEvent>, Error> {
+        let of = |rows| if let Rows::Events(rows) = rows { rows } else { unreachable!("rows are of one stream") };
+        Ok(self.rows(Stream::Events, |_| true).await?.into_iter().flat_map(of).collect())
     }
 
     pub(crate) fn of(&self, table: &tables::Table) -> &Snapshot {
@@ -40,8 +91,8 @@ impl Facts {
         self.snapshots.iter().map(|s| (s.table.name.to_owned(), s.version())).collect()
     }
 
-    /// All clusters that have nodes, reservations, outages or exports.
-    pub(crate) async fn clusters(&self) -> Result<BTreeMap<Name, Cluster>, Error> {
+    /// All clusters that have nodes, reservations, outages or exports, with what their nodes told of themselves.
+    pub(crate) async fn clusters(&self, seen: Option<&Seen>) -> Result<BTreeMap<Name, Cluster>, Error> {
         let mut names = Interned::default();
         let mut clusters: BTreeMap<Name, Cluster> = BTreeMap::new();
         for (_, batches) in self.of(&nodes::NODES).read(|_| true, None, &[]).await? {
@@ -77,6 +128,9 @@ impl Facts {
             cluster.nodes.sort_by(|a, b| a.node.cmp(&b.node));
             cluster.reservations.sort_by(|a, b| (&a.name, a.during).cmp(&(&b.name, b.during)));
             cluster.outages.sort_by(|a, b| (a.during, &a.nodes).cmp(&(b.during, &b.nodes)));
+        }
+        if let Some(seen) = seen {
+            add_seen(&mut clusters, seen, &self.events().await?);
         }
         Ok(clusters)
     }

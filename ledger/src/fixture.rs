@@ -8,6 +8,7 @@ use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, Int6
 use arrow::compute::{concat_batches, filter_record_batch};
 use arrow::datatypes::{Decimal128Type, Int64Type, TimestampMicrosecondType};
 use arrow::record_batch::RecordBatch;
+use arrow::util::display::{ArrayFormatter, FormatOptions};
 use cardhour_books::attempt::Attempt;
 use cardhour_books::prices::PriceBook;
 use cardhour_books::site::{Coverage, Node, Outage, Reservation};
@@ -176,6 +177,25 @@ impl Pool {
     }
 
     /// How many rows a table has.
+    /// Every row of the derived tables as text, in order: what two ledgers of the same facts share.
+    pub(crate) async fn derived(&self) -> Vec<String> {
+        use crate::tables::{conflicts::CONFLICTS, holdings::HOLDINGS, observed_jobs::OBSERVED_JOBS, usage::USAGE};
+        let mut lines = Vec::new();
+        for table in [HOLDINGS, USAGE, CONFLICTS, OBSERVED_JOBS] {
+            for (file, batch) in self.rows(&table).await {
+                let options = FormatOptions::default().with_null("-");
+                let columns: Vec<ArrayFormatter<'_>> =
+                    batch.columns().iter().map(|c| ArrayFormatter::try_new(c, &options).unwrap()).collect();
+                for row in 0..batch.num_rows() {
+                    let values: Vec<String> = columns.iter().map(|c| c.value(row).to_string()).collect();
+                    lines.push(format!("{} {:?} {}", table.name, file.day, values.join("|")));
+                }
+            }
+        }
+        lines.sort();
+        lines
+    }
+
     pub(crate) async fn count(&self, table: &Table) -> usize {
         self.rows(table).await.iter().map(|(_, batch)| batch.num_rows()).sum()
     }

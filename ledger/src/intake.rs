@@ -215,12 +215,11 @@ fn touched(old: &[Versioned], new: &[Versioned]) -> Touched {
         }
         // The same holding that only goes on longer, or ended earlier: the difference alone.
         let ends = (then.during.end().min(during.end()), then.during.end().max(during.end()));
-        let same = Claim { during, ..then };
-        let changed = if Claim::of(after) == Some(same) {
-            Interval::new(ends.0, ends.1)
-        } else {
-            Interval::new(during.start(), ends.1)
-        };
+        let now = Claim::of(after);
+        let is_open = now.as_ref().is_some_and(|now| now.is_open);
+        let same = Claim { during, is_open, ..then };
+        let changed =
+            if now == Some(same) { Interval::new(ends.0, ends.1) } else { Interval::new(during.start(), ends.1) };
         if let Some(changed) = changed {
             touched.holding(during, changed);
         }

@@ -4,8 +4,9 @@ use crate::derive;
 use crate::facts::{Facts, FreshJobs};
 use crate::files::drop_aside;
 use crate::meta::{Meta, Place};
-use crate::store::{Snapshot, Store};
-use crate::tables::{self, usage::USAGE};
+use crate::reading::Reading;
+use crate::store::Store;
+use crate::tables::{self, observed_jobs::OBSERVED_JOBS, usage::USAGE};
 use crate::{Error, intake};
 use cardhour_books::attempt::{Attempt, Rejected};
 use cardhour_books::site::{Coverage, Node, Outage, Reservation};
@@ -147,13 +148,21 @@ impl Ledger {
         derive::catch_up(&self.store, &FreshJobs::default()).await
     }
 
-    /// Facts and usage of one moment: the books were made from exactly these facts.
-    pub(crate) async fn consistent(&self) -> Result<(Facts, Snapshot), Error> {
+    /// Facts and what is derived from them, of one moment: the books were made from exactly these facts.
+    pub(crate) async fn consistent(&self) -> Result<Reading, Error> {
         for attempt in 0..derive::TRIES {
-            let (facts, usage) =
-                futures::future::try_join(Facts::load(&self.store), self.store.open_or_create(&USAGE)).await?;
-            if derive::is_current(&facts, &usage).await? {
-                return Ok((facts, usage));
+            let (facts, usage, observed) = futures::future::try_join3(
+                Facts::load(&self.store),
+                self.store.open_or_create(&USAGE),
+                self.store.open(&OBSERVED_JOBS),
+            )
+            .await?;
+            let mut current = derive::is_current(&facts, &usage).await?;
+            if let Some(observed) = &observed {
+                current &= derive::is_current(&facts, observed).await?;
+            }
+            if current {
+                return Ok(Reading { facts, usage, observed });
             }
             derive::catch_up(&self.store, &FreshJobs::default()).await?;
             derive::pause(attempt).await;
@@ -164,7 +173,8 @@ impl Ledger {
     /// Every table as Delta Lake has it, by its SQL name, for a query engine to register.
     pub async fn delta_tables(&self) -> Result<Vec<(&'static str, deltalake::DeltaTable)>, Error> {
         self.catch_up().await?;
-        let opened = tables::ALL.iter().map(async |table| {
+        let tables = self.store.tables().await?;
+        let opened = tables.iter().map(async |table| {
             let snapshot = self.store.open_or_create(table).await?;
             Ok((table.name, snapshot.delta))
         });

@@ -5,8 +5,9 @@
 //! behind the facts, and works out the days that were touched (`derive`).
 //!
 //! ```text
-//! import ─► jobs, nodes, reservations, outages, coverage ─ derive ─► holdings, usage, conflicts ─ fold ─► reports
-//!              └► jobs_history, quarantine
+//! import ─► jobs, nodes, reservations, outages, coverage ────────────┬─ derive ─► holdings, usage, conflicts ─ fold ─► reports
+//!              └► jobs_history, quarantine                             │            observed_jobs
+//! segments ─► samples, activity, observations, watches, devices, node_events
 //! ```
 //!
 //! What this crate does not do: no HTTP, no NVML, no prices' files, no formats for people. It is the only writer of the tables; `store`
@@ -28,6 +29,7 @@ mod ledger;
 mod maintain;
 mod meta;
 mod reading;
+mod segments;
 mod store;
 mod tables;
 mod touched;
@@ -39,4 +41,5 @@ pub use ledger::{Booked, Ledger};
 pub use maintain::{Maintain, Maintained, RETAIN_HOURS};
 pub use meta::Meta;
 pub use reading::Reading;
+pub use segments::{MOST_SEGMENT_BYTES, Segment, Taken};
 pub use verify::{Check, ExportedBill, ExportedBillError, Fault, Law, Verdict};

@@ -8,7 +8,7 @@
 
 use crate::derive::{TRIES, pause};
 use crate::store::{Change, FileView, NewFile, Outcome, Snapshot};
-use crate::tables::{ALL, Table, conflicts::CONFLICTS, holdings::HOLDINGS, usage::USAGE};
+use crate::tables::{Table, conflicts::CONFLICTS, holdings::HOLDINGS, observed_jobs::OBSERVED_JOBS, usage::USAGE};
 use crate::{Error, Ledger};
 use arrow::array::UInt32Array;
 use arrow::compute::{SortColumn, concat_batches, lexsort_to_indices, take_record_batch};
@@ -68,16 +68,18 @@ impl Ledger {
             return Err(Error::RetentionTooShort { asked: what.retain_hours, least: RETAIN_HOURS });
         }
         self.catch_up().await?;
-        let is_derived = |table: &&Table| [USAGE, HOLDINGS, CONFLICTS].iter().any(|derived| derived.name == table.name);
+        let derived = [USAGE, HOLDINGS, OBSERVED_JOBS, CONFLICTS];
+        let is_derived = |table: &&Table| derived.iter().any(|derived| derived.name == table.name);
         let mut done = Vec::new();
-        for table in ALL.iter().filter(|table| !is_derived(table)) {
+        let tables = self.store.tables().await?;
+        for table in tables.iter().filter(|table| !is_derived(table)) {
             done.push(self.maintain_table(table, what, true).await?);
         }
         // Facts have new versions now. The derived tables have to know, before they are seen to themselves.
         if !what.dry_run {
             self.catch_up().await?;
         }
-        for table in ALL.iter().filter(is_derived) {
+        for table in tables.iter().filter(is_derived) {
             done.push(self.maintain_table(table, what, false).await?);
         }
         Ok(done)

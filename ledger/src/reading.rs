@@ -25,6 +25,8 @@ use std::sync::{Arc, Mutex};
 pub struct Reading {
     pub(crate) facts: Facts,
     pub(crate) usage: Snapshot,
+    /// Attempts that only nodes know of; none where no node ever told anything.
+    pub(crate) observed: Option<Snapshot>,
 }
 
 /// Columns of `jobs` that reports read.
@@ -53,8 +55,7 @@ const USAGE_TEXTS: &[&str] =
 impl Ledger {
     /// The newest books, after finishing what a killed import left undone.
     pub async fn read(&self) -> Result<Reading, Error> {
-        let (facts, usage) = self.consistent().await?;
-        Ok(Reading { facts, usage })
+        self.consistent().await
     }
 }
 
@@ -100,9 +101,16 @@ impl Reading {
             })
             .cloned()
             .collect();
+        let of_nodes = names.clone();
         let parts =
             snapshot.read_with(files, Some(ATTEMPT_COLUMNS), &[], move |batches| attempts_of(&batches, &names)).await?;
         let mut attempts: Vec<ReportAttempt> = parts.into_iter().flat_map(|(_, attempts)| attempts).collect();
+        if let Some(observed) = &self.observed {
+            let read = move |batches: Vec<RecordBatch>| attempts_of(&batches, &of_nodes);
+            let parts = observed.read_with(observed.files.clone(), Some(ATTEMPT_COLUMNS), &[], read).await?;
+            let in_time = |a: &ReportAttempt| a.held.is_some_and(|held| held.overlap(covers).is_some());
+            attempts.extend(parts.into_iter().flat_map(|(_, attempts)| attempts).filter(in_time));
+        }
         attempts.sort_unstable_by(|a, b| a.key.cmp(&b.key));
         Ok(attempts)
     }
@@ -150,7 +158,8 @@ impl Reading {
 
     async fn capacity(&self, slots: &Slots) -> Result<Vec<CapacityCell>, Error> {
         let mut out = Vec::new();
-        for (name, cluster) in self.facts.clusters().await? {
+        let seen = self.facts.seen().await?;
+        for (name, cluster) in self.facts.clusters(seen.as_ref()).await? {
             if let Some(frame) = self.frame(&name).await? {
                 out.extend(capacity_of(&name, &cluster, &frame, slots));
             }

@@ -9,7 +9,7 @@ mod table_files;
 
 use crate::Error;
 use crate::files::{self, Wanted};
-use crate::tables::{Table, stored_type};
+use crate::tables::{ALL, OF_NODES, Table, stored_type};
 use arrow::record_batch::RecordBatch;
 use cardhour_domain::Timestamp;
 use chrono::Utc;
@@ -19,7 +19,7 @@ use deltalake::protocol::{DeltaOperation, SaveMode};
 use deltalake::{DeltaTable, DeltaTableBuilder, DeltaTableError};
 use futures::TryStreamExt;
 use serde_json::Value;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use table_files::TableFiles;
 use url::Url;
 
@@ -126,6 +126,17 @@ impl Store {
         Ok(self.url(table)?.to_file_path().map_or(true, |path| path.join("_delta_log").exists()))
     }
 
+    /// Every table that there is or must be: all of records, and what nodes told once.
+    pub(crate) async fn tables(&self) -> Result<Vec<Table>, Error> {
+        let mut tables = ALL.to_vec();
+        for table in OF_NODES {
+            if self.open(table).await?.is_some() {
+                tables.push(*table);
+            }
+        }
+        Ok(tables)
+    }
+
     /// The table at its newest version; none when it was never made.
     pub(crate) async fn open(&self, table: &Table) -> Result<Option<Snapshot>, Error> {
         if !self.is_there(table)? {
@@ -137,7 +148,38 @@ impl Store {
             Err(DeltaTableError::NotATable(_) | DeltaTableError::InvalidTableLocation(_)) => return Ok(None),
             Err(error) => return Err(Error::table("open", table.name)(error.into())),
         };
-        Snapshot::of(*table, delta, &self.root).map(Some)
+        let snapshot = Snapshot::of(*table, delta, &self.root)?;
+        if snapshot.schema_version() == table.schema_version {
+            return Ok(Some(snapshot));
+        }
+        self.with_new_columns(snapshot).await.map(Some)
+    }
+
+    /// Brings a table of an earlier landing up to today's columns. Rows that are there have nothing in the new ones.
+    async fn with_new_columns(&self, snapshot: Snapshot) -> Result<Snapshot, Error> {
+        let table = snapshot.table;
+        let failed = |error: DeltaTableError| Error::table("add columns to", table.name)(error.into());
+        let has = |delta: &DeltaTable| -> Result<HashSet<String>, Error> {
+            let state = delta.snapshot().map_err(failed)?;
+            Ok(state.schema().fields().map(|field| field.name().clone()).collect())
+        };
+        let there = has(&snapshot.delta)?;
+        let missing: Vec<StructField> =
+            columns(&table)?.into_iter().filter(|field| !there.contains(field.name())).collect();
+        let mut delta = snapshot.delta;
+        if !missing.is_empty() {
+            // Another that does the same may have been faster: what counts is that they are there.
+            _ = delta.clone().add_columns().with_fields(missing).await;
+            delta.update_state().await.map_err(failed)?;
+        }
+        let properties = HashMap::from([(SCHEMA_PROPERTY.to_owned(), table.schema_version.to_string())]);
+        _ = delta.clone().set_tbl_properties().with_properties(properties).with_raise_if_not_exists(false).await;
+        delta.update_state().await.map_err(failed)?;
+        let snapshot = Snapshot::of(table, delta, &self.root)?;
+        if snapshot.schema_version() != table.schema_version {
+            return Err(Error::LostRace { table: table.name, tries: 1 });
+        }
+        Ok(snapshot)
     }
 
     /// The table at its newest version, made when it isn't there.
@@ -274,7 +316,7 @@ impl Store {
 impl Snapshot {
     fn of(table: Table, delta: DeltaTable, root: &Url) -> Result<Self, Error> {
         let state = delta.snapshot().map_err(|error| Error::table("open", table.name)(error.into()))?;
-        let found = state.metadata().configuration().get(SCHEMA_PROPERTY).and_then(|v| v.parse().ok()).unwrap_or(0);
+        let found = schema_version(state);
         if found > table.schema_version {
             let place = root.to_string();
             return Err(Error::TooNew { place, table: table.name.to_owned(), found, known: table.schema_version });
@@ -289,6 +331,11 @@ impl Snapshot {
             })
             .collect();
         Ok(Self { table, delta, files })
+    }
+
+    /// The version of its schema.
+    fn schema_version(&self) -> u32 {
+        self.delta.snapshot().map_or(0, schema_version)
     }
 
     /// The version number.
@@ -434,6 +481,10 @@ fn stats_property(table: &Table) -> (&'static str, Option<String>) {
 }
 
 /// The columns of a table in Delta's types.
+fn schema_version(state: &deltalake::table::state::DeltaTableState) -> u32 {
+    state.metadata().configuration().get(SCHEMA_PROPERTY).and_then(|version| version.parse().ok()).unwrap_or(0)
+}
+
 fn columns(table: &Table) -> Result<Vec<StructField>, Error> {
     let mut fields = Vec::new();
     for field in (table.schema)().fields() {

@@ -1,17 +1,20 @@
 //! The tables of the books: one file a table, with its columns and both conversions.
 //!
-//! `jobs`, `nodes`, `reservations`, `outages` and `coverage` are *facts*, what sources said. `holdings`, `usage` and `conflicts` are *derived*
-//! from them and can be made again from nothing else. `jobs_history` keeps versions of attempts that lost, `quarantine` rows that
-//! could not be booked.
+//! `jobs`, `nodes`, `reservations`, `outages` and `coverage` are *facts*, what sources said, and so is what nodes told: `samples`, `activity`,
+//! `observations`, `watches`, `devices` and `node_events`, which a ledger of records alone never makes. `holdings`, `observed_jobs`, `usage` and
+//! `conflicts` are *derived* from them and can be made again from nothing else. `jobs_history` keeps versions of attempts that lost,
+//! `quarantine` rows that could not be booked.
 
 pub(crate) mod conflicts;
 pub(crate) mod coverage;
 pub(crate) mod holdings;
 pub(crate) mod jobs;
 pub(crate) mod nodes;
+pub(crate) mod observed_jobs;
 pub(crate) mod outages;
 pub(crate) mod quarantine;
 pub(crate) mod reservations;
+pub(crate) mod telemetry;
 pub(crate) mod usage;
 
 use arrow::datatypes::{DataType, Field, SchemaRef};
@@ -33,7 +36,7 @@ pub(crate) struct Table {
     pub(crate) comment: &'static str,
 }
 
-/// Every table, facts first.
+/// Every table that a ledger has from its first day, facts first.
 pub(crate) const ALL: &[Table] = &[
     jobs::JOBS,
     jobs::HISTORY,
@@ -47,9 +50,20 @@ pub(crate) const ALL: &[Table] = &[
     conflicts::CONFLICTS,
 ];
 
-/// The facts that derived tables are made from.
+/// The facts that derived tables are made from, of every ledger. Those of [`telemetry::ALL`] are made when the first node tells something.
 pub(crate) const FACTS: &[Table] =
     &[jobs::JOBS, nodes::NODES, reservations::RESERVATIONS, outages::OUTAGES, coverage::COVERAGE];
+
+/// Every table that only a ledger with collectors has: facts of nodes, and what is derived from them alone.
+pub(crate) const OF_NODES: &[Table] = &[
+    telemetry::SAMPLES,
+    telemetry::ACTIVITY,
+    telemetry::OBSERVATIONS,
+    telemetry::WATCHES,
+    telemetry::DEVICES,
+    telemetry::NODE_EVENTS,
+    observed_jobs::OBSERVED_JOBS,
+];
 
 /// The type a column has in its files and in Delta Lake: text that was only indexed to write it faster is text.
 pub(crate) fn stored_type(field: &Field) -> DataType {

@@ -10,7 +10,7 @@
 //!                     └─ calendar, money ─► leaves and rows ─ bills ─► what the bill prints, or printed
 //! ```
 //!
-//! Start at [`Ledger::verify`]. Does not: repair anything, look at telemetry. Units: milliseconds since the epoch, parts of a card,
+//! Start at [`Ledger::verify`]. Does not: repair anything, or work out again how idle a card was. Units: milliseconds since the epoch, parts of a card,
 //! parts × milliseconds.
 
 mod attempts;
@@ -35,6 +35,7 @@ use crate::derive::{self, TRIES};
 use crate::facts::Facts;
 use crate::tables::conflicts::CONFLICTS;
 use crate::tables::holdings::HOLDINGS;
+use crate::tables::observed_jobs::OBSERVED_JOBS;
 use crate::tables::usage::USAGE;
 use crate::{Error, Ledger, Reading};
 use cardhour_books::prices::PriceBook;
@@ -167,6 +168,11 @@ impl Ledger {
             attempts::holdings_are_of_records(&stored),
         );
         verdict.add(
+            Law::Led7,
+            "what nodes saw held adds up to its record, and without one was seen",
+            attempts::seen_holdings_are_proven(&stored),
+        );
+        verdict.add(
             Law::Led2,
             "shares of one card add up to one card at most, at every instant",
             shares::within_cards(&stored),
@@ -221,7 +227,8 @@ impl Ledger {
             }
             let usage = self.store.open_or_create(&USAGE).await?;
             let holds = findings.count == 0 && derive::is_current(&facts, &usage).await?;
-            last = Some((Reading { facts, usage }, findings));
+            let observed = self.store.open(&OBSERVED_JOBS).await?;
+            last = Some((Reading { facts, usage, observed }, findings));
             if holds {
                 break;
             }

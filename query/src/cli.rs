@@ -8,7 +8,7 @@ mod upkeep;
 
 pub use import::{ImportCommand, JobsArgs, OutputKind, SiteArgs};
 pub use report::{MeArgs, Output, ReportArgs, SqlArgs, TraceArgs};
-pub use upkeep::{MaintainArgs, VerifyArgs};
+pub use upkeep::{MaintainArgs, TokenArgs, VerifyArgs};
 
 use cardhour_domain::{Month, Zone};
 use clap::{Args, Parser, Subcommand};
@@ -121,6 +121,12 @@ pub enum Command {
     #[command(after_help = "Examples:\n  cardhour verify\n  cardhour verify --bill march.csv --format json\n\n\
                             Exit code 0 when all that can be proven is, 1 when something is wrong. Clusters without nodes are named as not provable.")]
     Verify(VerifyArgs),
+    /// Make a node's token, with which it delivers what it spooled; take one back; list who has one
+    #[command(
+        after_help = "Examples:\n  cardhour token gpu01 > gpu01.token\n  cardhour token gpu01 --revoke\n  cardhour token\n\n\
+                            A token is printed once and kept nowhere: the ledger's folder has its hash."
+    )]
+    Token(TokenArgs),
     /// Keep the tables quick to read: merge small files, delete what left the tables long ago, write checkpoints
     #[command(after_help = "Examples:\n  cardhour maintain --dry-run\n  cardhour maintain --retain-hours 720\n\n\
                             No row and no figure changes. Safe beside imports, reports and itself.")]

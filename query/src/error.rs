@@ -27,6 +27,9 @@ pub enum Error {
     /// The config is faulty.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// A name that no node has.
+    #[error("{0:?} is no node's name: letters, digits, `-`, `_` and `.`, as in a host name")]
+    NoNode(String),
     /// The ledger's own.
     #[error(transparent)]
     Ledger(#[from] cardhour_ledger::Error),
@@ -240,6 +243,7 @@ impl Error {
             | Self::SqlMemory { .. }
             | Self::SqlRows { .. }
             | Self::NotDemo(_)
+            | Self::NoNode(_)
             | Self::NoPlace
             | Self::BinaryToTerminal
             | Self::NotLoopback(_) => Remedy::Caller,
@@ -269,6 +273,7 @@ impl Error {
         match self {
             Self::Request(_) | Self::Slots(_) | Self::Bill(_) => "bad-request",
             Self::Line(_) => "bad-line",
+            Self::NoNode(_) => "bad-node",
             Self::NoReport(_) => "no-report",
             Self::NoLine(_) | Self::Trace(_) => "no-line",
             Self::Sql { .. } => "sql",

@@ -6,7 +6,9 @@ mod serving;
 
 use crate::answer::Rows;
 use crate::books::Books;
-use crate::cli::{Cli, Command, Global, ImportCommand, MaintainArgs, MeArgs, Output, ReportArgs, SqlArgs, VerifyArgs};
+use crate::cli::{
+    Cli, Command, Global, ImportCommand, MaintainArgs, MeArgs, Output, ReportArgs, SqlArgs, TokenArgs, VerifyArgs,
+};
 use crate::config::{Config, ConfigError, Surroundings, ledger_place};
 use crate::doctor::{self, Verdict};
 use crate::error::{Error, Remedy};
@@ -15,6 +17,7 @@ use crate::init::init;
 use crate::maintained;
 use crate::render::{self, quoted, trace_hint};
 use crate::request::ReportRequest;
+use crate::serve::node_tokens::NodeTokens;
 use crate::terminal::{Progress, Unit, put, say, style, tell};
 use crate::verified;
 use cardhour_books::report::ReportKind;
@@ -95,6 +98,7 @@ pub async fn run(cli: Cli) -> Result<Exit, Error> {
             print::to(&args.output, |format| trace.render(format, style()))?;
             Ok(Exit::Done)
         }
+        Command::Token(args) => token(&Scene::new(global)?, args).await,
         Command::Maintain(args) => maintain(&Scene::new(global)?, args).await,
         Command::Verify(args) => verify(&Scene::new(global)?, args).await,
         Command::Doctor(args) => {
@@ -116,6 +120,24 @@ pub async fn run(cli: Cli) -> Result<Exit, Error> {
             Ok(Exit::Done)
         }
     }
+}
+
+/// Makes a node's token, takes one back, or lists who has one.
+async fn token(scene: &Scene, args: &TokenArgs) -> Result<Exit, Error> {
+    let books = scene.books().await?;
+    let tokens = NodeTokens::of(&books.ledger().folder().ok_or(Error::NoPlace)?);
+    let Some(node) = &args.node else {
+        let nodes = tokens.nodes()?;
+        say(nodes.iter().map(|node| format!("{node}\n")).collect::<String>().as_bytes())?;
+        return Ok(Exit::Done);
+    };
+    if args.revoke {
+        let gone = tokens.revoke(node)?;
+        tell(&format!("{node}: {gone} token{} taken back", if gone == 1 { "" } else { "s" }));
+        return Ok(if gone > 0 { Exit::Done } else { Exit::No });
+    }
+    say(format!("{}\n", tokens.make(node)?).as_bytes())?;
+    Ok(Exit::Done)
 }
 
 async fn make(global: &Global, zone: Option<cardhour_domain::Zone>) -> Result<Exit, Error> {

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! request ─ envelope (id, headers) ─ guard (host, origin, token) ─┬ api      /api/v1/…
+//!                                                                 ├ intake   /api/v1/intake/…
 //!                                                                 ├ pages    /  /trace
 //!                                                                 └ telemetry /metrics
 //! ```
@@ -12,6 +13,8 @@
 
 mod access;
 mod api;
+mod intake;
+pub mod node_tokens;
 mod overview;
 mod pages;
 mod problem;
@@ -29,7 +32,9 @@ use crate::error::Error;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::{from_fn, from_fn_with_state};
-use axum::routing::{MethodRouter, get, post};
+use axum::routing::{MethodRouter, get, post, put};
+use intake::Intake;
+use node_tokens::NodeTokens;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -46,13 +51,15 @@ pub struct Service(Arc<Parts>);
 struct Parts {
     books: Books,
     telemetry: Telemetry,
+    intake: Intake,
 }
 
 impl Service {
-    /// Over these books.
+    /// Over these books. Called where tokio runs: it starts to take in what nodes deliver.
     pub fn new(books: Books) -> Self {
         let telemetry = Telemetry::new(books.is_demo());
-        Self(Arc::new(Parts { books, telemetry }))
+        let intake = Intake::start(books.ledger().clone());
+        Self(Arc::new(Parts { books, telemetry, intake }))
     }
 }
 
@@ -73,7 +80,8 @@ pub async fn run(
 ) -> Result<(), Error> {
     let failed = |source| Error::Stream { doing: "serve", source };
     let address = listener.local_addr().map_err(failed)?;
-    let router = router(service, access::Access::new(token, address));
+    let nodes = service.0.books.ledger().folder().map(|folder| NodeTokens::of(&folder));
+    let router = router(service, access::Access::new(token, nodes, address));
     axum::serve(listener, router).with_graceful_shutdown(stopped).await.map_err(failed)
 }
 
@@ -88,6 +96,11 @@ fn routes() -> Vec<(&'static str, &'static str, MethodRouter<Service>)> {
         ("get", "/api/v1/report/{name}", get(api::report)),
         ("get", "/api/v1/trace/{line}", get(api::trace)),
         ("post", "/api/v1/sql", post(api::sql)),
+        (
+            "put",
+            "/api/v1/intake/{node}/{segment}",
+            put(intake::put).layer(DefaultBodyLimit::max(cardhour_ledger::MOST_SEGMENT_BYTES)),
+        ),
     ]
 }
 

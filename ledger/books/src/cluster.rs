@@ -19,6 +19,19 @@ pub struct Cluster {
     pub outages: Vec<Outage>,
     /// What time its exports speak for, as stretches that don't touch.
     pub covered: Vec<Interval>,
+    /// When its nodes looked for holders, card by card: inside it, what nobody held of that card is free.
+    pub watched: Vec<WatchedCard>,
+}
+
+/// When somebody looked for holders of one card.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct WatchedCard {
+    /// Its node.
+    pub node: Name,
+    /// The card.
+    pub card_uuid: Name,
+    /// As stretches that don't touch, in order.
+    pub during: Vec<Interval>,
 }
 
 /// How finely a cluster's time is accounted.
@@ -126,7 +139,9 @@ impl Cluster {
         for reservation in &self.reservations {
             grouping = coarsest(grouping, self.grouping_of(reservation, &places));
         }
+        let watches = || self.watched.iter().flat_map(|card| &card.during);
         let mut horizon = self.covered.last().map(|covered| covered.end());
+        horizon = horizon.max(watches().map(|during| during.end()).max());
         for claim in claims {
             horizon = horizon.max(Some(claim.during.end()));
             if grouping == Grouping::Node && !places.supports(claim, Grouping::Node) {
@@ -139,7 +154,10 @@ impl Cluster {
         if grouping == Grouping::Model && !every_model_known {
             grouping = Grouping::Cluster;
         }
-        Frame { grouping, serves_from: self.covered.first().map(|covered| covered.start()), horizon }
+        let first_watch = watches().map(|during| during.start()).min();
+        let first_covered = self.covered.first().map(|covered| covered.start());
+        let serves_from = first_covered.into_iter().chain(first_watch).min();
+        Frame { grouping, serves_from, horizon }
     }
 
     fn grouping_of(&self, reservation: &Reservation, places: &Places<'_>) -> Grouping {

@@ -7,7 +7,7 @@
 
 use crate::attempt::Attempt;
 use crate::versions::ContentHash;
-use cardhour_domain::{AttemptKey, CardShare, Interval, Name, Timestamp};
+use cardhour_domain::{AttemptKey, CardShare, HolderSource, Interval, Name, Timestamp};
 use std::collections::BTreeMap;
 
 /// What an attempt says it held: the part of an [`Attempt`] that holdings are made from.
@@ -33,6 +33,52 @@ pub struct Claim {
     pub mig_profile: Option<Name>,
     /// The dated reservation it ran under.
     pub reservation: Option<Name>,
+    /// The MIG instance it is of, where it isn't the whole card.
+    pub slice: Option<Slice>,
+    /// What says so: who is asked first, when several claim one card.
+    pub source: ClaimSource,
+    /// Whether its end is only the last moment its source vouches for.
+    pub is_open: bool,
+}
+
+/// A MIG instance, and its part of its card.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Slice {
+    /// The instance's UUID.
+    pub device_uuid: Name,
+    /// Its part of the card.
+    pub share: CardShare,
+}
+
+/// What a claim rests on, the most trusted first: the ranks of LED-2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ClaimSource {
+    /// Records of a scheduler.
+    Accounting,
+    /// What a node saw.
+    Observation(HolderSource),
+    /// What a node saw of an attempt after the end that its records give it: held, not billed.
+    Releasing,
+}
+
+impl ClaimSource {
+    /// Its name in `holdings.source`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Accounting => "accounting",
+            Self::Observation(source) => source.name(),
+            Self::Releasing => "releasing",
+        }
+    }
+
+    /// The source of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "accounting" => Some(Self::Accounting),
+            "releasing" => Some(Self::Releasing),
+            other => HolderSource::from_name(other).map(Self::Observation),
+        }
+    }
 }
 
 /// An attempt had a share of a card, or of cards it didn't name, over a stretch of time: a row of `holdings`.
@@ -79,7 +125,20 @@ impl Claim {
             model: attempt.model.clone(),
             mig_profile: attempt.mig_profile.clone(),
             reservation: attempt.reservation.clone(),
+            slice: None,
+            source: ClaimSource::Accounting,
+            is_open: !attempt.is_final,
         })
+    }
+
+    /// The device it is on, where that is named: the slice, else the card.
+    pub fn device_uuid(&self) -> Option<&Name> {
+        self.slice.as_ref().map(|slice| &slice.device_uuid).or(self.card_uuid.as_ref())
+    }
+
+    /// How much of its card its device is.
+    fn device_share(&self) -> CardShare {
+        self.slice.as_ref().map_or(CardShare::CARD, |slice| slice.share)
     }
 
     /// The one holding of a claim that names no card.
@@ -95,6 +154,10 @@ impl Claim {
         if let Some(card) = &self.card_uuid {
             text.push_str(card);
             text.push('\n');
+            if let Some(slice) = &self.slice {
+                text.push_str(&slice.device_uuid);
+                text.push('\n');
+            }
             // One claim on a card may have several holdings, whole cards without a name have one, whenever it starts.
             text.push_str(&during.start().unix_ms().to_string());
         }
@@ -130,14 +193,9 @@ pub fn holdings(claims: Vec<Claim>) -> (Vec<Holding>, Vec<ShareCut>) {
 
 /// Shares one card between all who claim it, instant by instant.
 fn share_card(mut claims: Vec<&Claim>, out: &mut Vec<Holding>, cuts: &mut Vec<ShareCut>) {
-    // Who takes first, when several claim at once. All claims of records have one rank, the scheduler's accounting.
-    claims.sort_by(|a, b| {
-        (!a.declared, std::cmp::Reverse(a.during.start()), &a.key).cmp(&(
-            !b.declared,
-            std::cmp::Reverse(b.during.start()),
-            &b.key,
-        ))
-    });
+    // Who takes first, when several claim at once.
+    let order = |claim: &&Claim| (claim.source, !claim.declared, std::cmp::Reverse(claim.during.start()));
+    claims.sort_by(|a, b| (order(a), &a.key, a.device_uuid()).cmp(&(order(b), &b.key, b.device_uuid())));
     let mut edges: Vec<Timestamp> = claims.iter().flat_map(|c| [c.during.start(), c.during.end()]).collect();
     edges.sort();
     edges.dedup();
@@ -157,19 +215,8 @@ fn share_card(mut claims: Vec<&Claim>, out: &mut Vec<Holding>, cuts: &mut Vec<Sh
         }
     };
     for edge in edges {
-        let mut left = CardShare::CARD;
         let active: Vec<bool> = claims.iter().map(|c| c.during.contains(edge)).collect();
-        let mut given = vec![CardShare::ZERO; claims.len()];
-        for (i, claim) in claims.iter().enumerate().filter(|(i, c)| active[*i] && c.declared) {
-            given[i] = claim.share.min(left);
-            left = left - given[i];
-        }
-        let undeclared: Vec<usize> = (0..claims.len()).filter(|i| active[*i] && !claims[*i].declared).collect();
-        if !undeclared.is_empty() {
-            for (i, share) in undeclared.iter().zip(left.split_evenly(undeclared.len())) {
-                given[*i] = share;
-            }
-        }
+        let given = share_out(&claims, &active);
         assert!(given.iter().copied().sum::<CardShare>() <= CardShare::CARD, "LED-2: shares pass one card");
         for (i, claim) in claims.iter().enumerate() {
             let now = active[i].then_some(given[i]);
@@ -185,6 +232,35 @@ fn share_card(mut claims: Vec<&Claim>, out: &mut Vec<Holding>, cuts: &mut Vec<Sh
         }
     }
     debug_assert!(open.iter().all(Option::is_none), "every claim ends at an edge");
+}
+
+/// What each of the active claims gets of their card: rank by rank, declared shares in order, then what is left split evenly.
+fn share_out(claims: &[&Claim], active: &[bool]) -> Vec<CardShare> {
+    let mut left = CardShare::CARD;
+    let mut given = vec![CardShare::ZERO; claims.len()];
+    let active: Vec<usize> = (0..claims.len()).filter(|i| active[*i]).collect();
+    for rank in active.chunk_by(|a, b| claims[*a].source == claims[*b].source) {
+        for &i in rank.iter().filter(|i| claims[**i].declared) {
+            given[i] = claims[i].share.min(left);
+            left = left - given[i];
+        }
+        let mut undeclared: Vec<usize> = rank.iter().copied().filter(|i| !claims[*i].declared).collect();
+        while let Some(&first) = undeclared.first() {
+            // A slice is split between those on it, whatever else the card has.
+            let device = claims[first].device_uuid();
+            let (together, others) = undeclared.into_iter().partition(|i| claims[*i].device_uuid() == device);
+            let of_device = active.iter().filter(|i| claims[**i].device_uuid() == device);
+            let taken: CardShare = of_device.map(|i| given[*i]).sum();
+            let part = claims[first].device_share().saturating_sub(taken).min(left);
+            let together: Vec<usize> = together;
+            for (i, share) in together.iter().zip(part.split_evenly(together.len())) {
+                given[*i] = share;
+            }
+            left = left - part;
+            undeclared = others;
+        }
+    }
+    given
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use crate::cluster::{Cluster, Frame, Group, Groups, Places};
 use crate::holdings::Holding;
 use crate::site::Reservation;
 use cardhour_domain::{CardShare, CardState, CardTime, Interval, Name, Timestamp};
+use std::collections::BTreeMap;
 
 /// Time of one group in one state, over one bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +48,8 @@ enum Change {
     Out(i64),
     Reserved { reservation: usize, parts: i64 },
     HeldUnder { reservation: usize, parts: i64 },
+    Watched(i64),
+    HeldOfWatched(i64),
 }
 
 struct Edge {
@@ -60,6 +63,10 @@ struct Now {
     capacity: i64,
     held: i64,
     out: i64,
+    /// Of cards whose holders somebody looked for.
+    watched: i64,
+    /// What was held of those.
+    held_of_watched: i64,
     /// By reservation: how much it sets aside in this group, and how much of that is held under it.
     reserved: Vec<(usize, i64, i64)>,
 }
@@ -150,6 +157,8 @@ impl<'a> Sweep<'a> {
                 Change::Out(parts) => now.out += parts,
                 Change::Reserved { reservation, parts } => now.reservation(reservation).1 += parts,
                 Change::HeldUnder { reservation, parts } => now.reservation(reservation).2 += parts,
+                Change::Watched(parts) => now.watched += parts,
+                Change::HeldOfWatched(parts) => now.held_of_watched += parts,
             }
         }
         for group in 0..self.groups.all.len() {
@@ -179,6 +188,14 @@ impl<'a> Sweep<'a> {
                 }
             }
         }
+        let mut looks: BTreeMap<&str, &[Interval]> = BTreeMap::new();
+        for card in &self.cluster.watched {
+            looks.insert(&card.card_uuid, &card.during);
+            let Some(group) = self.groups.of_node(&card.node) else { continue };
+            for during in &card.during {
+                add(*during, group, &Change::Watched, CardShare::PARTS_PER_CARD);
+            }
+        }
         let places = Places::new(&self.cluster.nodes);
         for (reservation, r) in self.cluster.reservations.iter().enumerate() {
             for (group, during, parts) in self.set_aside(r) {
@@ -191,6 +208,11 @@ impl<'a> Sweep<'a> {
             // What is held outside of every group (a node the files don't list) would have coarsened the grouping.
             let Some(group) = self.groups.of_held(claim.node.as_deref(), place.model.as_deref()) else { continue };
             add(holding.during, group, &Change::Held, holding.share.parts());
+            let looks = claim.card_uuid.as_deref().and_then(|card| looks.get(card)).copied().unwrap_or_default();
+            let first = looks.partition_point(|look| look.end() <= holding.during.start());
+            for look in looks[first..].iter().map_while(|look| look.overlap(holding.during)) {
+                add(look, group, &Change::HeldOfWatched, holding.share.parts());
+            }
             let Some(name) = &claim.reservation else { continue };
             // A reservation that comes back has several stretches under one name.
             for (reservation, r) in self.cluster.reservations.iter().enumerate().filter(|(_, r)| r.name == *name) {
@@ -299,8 +321,11 @@ impl<'a> Sweep<'a> {
             }
         }
         sums.down += i128::from(down) * ms;
-        sums.free += i128::from(left) * i128::from(covered);
-        sums.unaccounted += i128::from(left) * (ms - i128::from(covered));
+        // Where no export speaks, what was looked at and not held is free; the rest nobody saw.
+        let seen_free = left.min((now.watched - now.held_of_watched).max(0));
+        let uncovered = ms - i128::from(covered);
+        sums.free += i128::from(left) * i128::from(covered) + i128::from(seen_free) * uncovered;
+        sums.unaccounted += i128::from(left - seen_free) * uncovered;
         sums.held += i128::from(now.held) * ms;
         sums.capacity += i128::from(now.capacity) * ms;
         sums.over += i128::from(beyond) * ms;

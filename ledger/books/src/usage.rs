@@ -6,7 +6,7 @@
 //! Start at [`usage`].
 
 use crate::cluster::{Cluster, Frame, Places};
-use crate::holdings::Holding;
+use crate::holdings::{ClaimSource, Holding};
 use crate::states::{OverCapacity, StateRow, states};
 use cardhour_domain::{CardTime, Interval, Name, Timestamp};
 use std::collections::{BTreeMap, HashMap};
@@ -20,7 +20,7 @@ pub struct HeldRow {
     pub holding: u32,
     /// How much it held.
     pub card_time: CardTime,
-    /// Of it, what is billed: not what fell into an outage of its node or cluster.
+    /// Of it, what is billed: not what fell into an outage of its node or cluster, nor what is being released.
     pub billed_time: CardTime,
 }
 
@@ -29,7 +29,7 @@ pub struct HeldRow {
 pub struct Usage {
     /// By UTC day.
     pub days: BTreeMap<i32, UsageDay>,
-    /// When holdings, by index, were out of service. Those that never were are not in it.
+    /// When holdings, by index, were out of service or only being released. Those that never were are not in it.
     unbilled: HashMap<u32, Vec<Interval>>,
 }
 
@@ -67,9 +67,13 @@ pub fn usage(clusters: &BTreeMap<Name, (Cluster, Frame)>, holdings: &[Holding], 
                 day.holdings.push(index);
             }
         }
-        let outages = clusters.get(&holding.claim.cluster).map(|(cluster, _)| outages_of(cluster, holding));
-        if let Some(outages) = outages.filter(|outages| !outages.is_empty()) {
-            unbilled.insert(index, outages);
+        let free = if holding.claim.source == ClaimSource::Releasing {
+            vec![holding.during]
+        } else {
+            clusters.get(&holding.claim.cluster).map(|(cluster, _)| outages_of(cluster, holding)).unwrap_or_default()
+        };
+        if !free.is_empty() {
+            unbilled.insert(index, free);
         }
     }
     let mut days: BTreeMap<i32, UsageDay> = days.into_iter().collect();

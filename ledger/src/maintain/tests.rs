@@ -1,6 +1,6 @@
 use super::*;
 use crate::fixture::{Pool, job};
-use crate::tables::{FACTS, coverage::COVERAGE, jobs::HISTORY, jobs::JOBS};
+use crate::tables::{ALL, FACTS, coverage::COVERAGE, jobs::HISTORY, jobs::JOBS};
 use arrow::util::pretty::pretty_format_batches;
 
 const NOW: Maintain = Maintain { retain_hours: 0, force: true, dry_run: false };
@@ -66,7 +66,7 @@ async fn merging_facts_makes_derived_tables_remember_and_rewrites_none_of_them()
     let before = [files(USAGE).await, files(HOLDINGS).await, files(CONFLICTS).await];
     pool.ledger.maintain(Maintain::default()).await.unwrap();
     assert_eq!([files(USAGE).await, files(HOLDINGS).await, files(CONFLICTS).await], before);
-    let (facts, usage) = pool.ledger.consistent().await.unwrap();
+    let crate::Reading { facts, usage, .. } = pool.ledger.consistent().await.unwrap();
     for table in FACTS {
         assert_eq!(usage.mark(table.name).await.unwrap(), Some(facts.of(table).version()), "{}", table.name);
     }

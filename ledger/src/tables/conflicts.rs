@@ -4,6 +4,7 @@ use super::Table;
 use crate::columns::{CardTimes, Columns, Indexed};
 use arrow::record_batch::RecordBatch;
 use cardhour_books::holdings::ShareCut;
+use cardhour_books::observed::Difference;
 use cardhour_books::states::OverCapacity;
 use cardhour_domain::{CardTime, Interval, Name, Timestamp};
 
@@ -13,7 +14,8 @@ pub(crate) const CONFLICTS: Table = Table {
     schema: || batch(&[]).schema(),
     by_day: true,
     bounds: &["started_at", "ended_at"],
-    comment: "where more was held than there is (over_capacity), and claims on a card that were cut (share_cut)",
+    comment: "where more was held than there is (over_capacity), claims on a card that were cut (share_cut), and where records and nodes \
+              don't agree (more_cards_seen, seen_before_start, refused_project)",
 };
 
 /// One conflict.
@@ -60,6 +62,24 @@ impl Conflict {
                 during,
                 parts: short.parts(),
                 card_time: CardTime::of(short, during),
+            })
+        })
+    }
+
+    /// Records and nodes that don't agree, one conflict a UTC day.
+    pub(crate) fn difference(difference: &Difference) -> impl Iterator<Item = Self> + '_ {
+        difference.during.utc_days().filter_map(move |day| {
+            let day = Interval::new(Timestamp::from_utc_day(day), Timestamp::from_utc_day(day + 1))?;
+            Some(Self {
+                kind: difference.kind.name(),
+                cluster: difference.cluster.clone(),
+                node: Some(difference.node.clone()),
+                model: None,
+                card_uuid: Some(difference.card_uuid.clone()),
+                attempt_key: Some(difference.key.as_str().to_owned()),
+                during: difference.during.overlap(day)?,
+                parts: 0,
+                card_time: CardTime::ZERO,
             })
         })
     }

@@ -8,7 +8,7 @@ use cardhour_books::holdings::Holding;
 
 pub(crate) const HOLDINGS: Table = Table {
     name: "holdings",
-    schema_version: 1,
+    schema_version: 2,
     schema: || batch(&[]).schema(),
     by_day: true,
     bounds: &["started_at", "ended_at"],
@@ -31,7 +31,8 @@ pub(crate) fn batch(rows: &[(&Holding, &Place)]) -> RecordBatch {
         .indexed_long("share_parts", Indexed::of(rows.iter().map(|(h, _)| Some(h.share.parts()))), false)
         .indexed_instant("started_at", Indexed::of(rows.iter().map(|(h, _)| Some(h.during.start()))), false)
         .indexed_instant("ended_at", Indexed::of(rows.iter().map(|(h, _)| Some(h.during.end()))), false)
-        .indexed_text("source", Indexed::the_same(Some("accounting"), n), false)
+        .indexed_text("source", Indexed::of(claims().map(|c| Some(c.source.name()))), false)
         .indexed_boolean("estimated", Indexed::the_same(Some(false), n), false)
+        .indexed_text("device_uuid", Indexed::of(claims().map(|c| c.device_uuid().map(|device| &**device))), true)
         .finish()
 }

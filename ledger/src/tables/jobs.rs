@@ -6,7 +6,7 @@ use crate::error::{Error, stored_hash};
 use arrow::array::Array;
 use arrow::record_batch::RecordBatch;
 use cardhour_books::attempt::Attempt;
-use cardhour_books::holdings::Claim;
+use cardhour_books::holdings::{Claim, ClaimSource};
 use cardhour_books::versions::{Version, Versioned};
 use cardhour_domain::{AttemptKey, CardShare, Interval, JobState, Name, Timestamp};
 use rust_decimal::Decimal;
@@ -162,6 +162,9 @@ pub(crate) fn claims(batch: &RecordBatch, names: &mut Interned, out: &mut Vec<Cl
             model: names.opt(models, row),
             mig_profile: names.opt(profiles, row),
             reservation: names.opt(reservations, row),
+            slice: None,
+            source: ClaimSource::Accounting,
+            is_open: !finals.value(row),
         });
     }
     Ok(())

@@ -41,6 +41,7 @@ pub(crate) fn batch(
         mut cards,
         mut profiles,
         mut reservations,
+        mut devices,
     ] = std::array::from_fn(|_| Indexed::default());
     let (mut buckets, mut shares) = (Indexed::with_capacity(n), Indexed::default());
     // Of records' held time nothing is known but that it was held.
@@ -60,6 +61,7 @@ pub(crate) fn batch(
         models.push(place.model.as_deref(), n);
         cards.push(claim.card_uuid.as_deref(), n);
         profiles.push(claim.mig_profile.as_deref(), n);
+        devices.push(claim.device_uuid().map(|device| &**device), n);
         reservations.push(claim.reservation.as_deref(), n);
         shares.push(Some(holding.share.parts()), n);
         nothing.push(Some(0), n);
@@ -86,6 +88,7 @@ pub(crate) fn batch(
         models.push(text(&row.group.model), 1);
         cards.push(None, 1);
         profiles.push(None, 1);
+        devices.push(None, 1);
         reservations.push(text(&row.reservation), 1);
         shares.push(None, 1);
         buckets.push(Some(row.bucket_start), 1);
@@ -108,7 +111,7 @@ pub(crate) fn batch(
         .indexed_text("card_uuid", cards, true)
         .indexed_text("mig_profile", profiles, true)
         .indexed_text("reservation", reservations, true)
-        .no_text("device_uuid", n)
+        .indexed_text("device_uuid", devices, true)
         .indexed_long("share_parts", shares, true)
         .card_time("card_time", &times, false)
         .card_time("billed_time", billed.as_ref().unwrap_or(unseen), true)

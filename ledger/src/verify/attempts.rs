@@ -1,12 +1,12 @@
 //! `jobs` against itself, and `holdings` against `jobs`.
 
-use super::findings::{Findings, at};
+use super::findings::{Findings, at, time_text};
 use super::load::{Held, Id, Stored};
 use super::place::atlases;
 use super::shares;
-use super::span::Span;
+use super::span::{Span, joined};
 use crate::store::day_text;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Each attempt once, in its partition, with the content that its hash is of.
 pub(super) fn each_stands_once(stored: &Stored) -> Findings {
@@ -18,7 +18,7 @@ pub(super) fn each_stands_once(stored: &Stored) -> Findings {
         if stored.by_key[&job.key] != i {
             out.fault("jobs", &place, "one row", "another row of the same attempt");
         }
-        if job.lies_in != Some(job.belongs_to) {
+        if job.lies_in != Some(job.belongs_to) && !job.is_observed {
             let found = job.lies_in.map_or("no partition".to_owned(), day_text);
             out.fault(
                 "jobs",
@@ -52,8 +52,10 @@ type Stretch = (Span, i64);
 /// What each attempt held by its record, and what `holdings` says.
 pub(super) fn holdings_are_of_records(stored: &Stored) -> Findings {
     let mut out = Findings::of_time();
+    // Of those that nodes saw on cards, the sum over cards is looked at ([`seen_holdings_are_proven`]).
+    let seen: BTreeSet<&str> = stored.holdings.iter().filter(|h| stored.is_seen(h)).map(|h| h.key.as_str()).collect();
     let mut expected: BTreeMap<(&str, Option<Id>), Vec<Stretch>> = BTreeMap::new();
-    for job in &stored.jobs {
+    for job in stored.jobs.iter().filter(|job| !job.is_observed && !seen.contains(job.key.as_str())) {
         if let (Some(span), None) = (job.held, job.card) {
             expected.insert((&job.key, None), vec![(span, job.parts)]);
         }
@@ -75,13 +77,18 @@ pub(super) fn holdings_are_of_records(stored: &Stored) -> Findings {
             let found = held.lies_in.map_or("no partition".to_owned(), day_text);
             out.fault("holdings", &place, &format!("partition {}", day_text(day)), &format!("partition {found}"));
         }
-        found.entry((&held.key, held.card)).or_default().push((held.span, held.parts));
+        if !seen.contains(held.key.as_str()) {
+            found.entry((&held.key, held.card)).or_default().push((held.span, held.parts));
+        }
         let Some(job) = held.job.map(|job| &stored.jobs[job as usize]) else {
             out.fault("holdings", &place, "an attempt of jobs", "an attempt that jobs doesn't have");
             continue;
         };
-        let model = atlases.get(&job.cluster).map_or(job.model, |atlas| atlas.model(job));
-        let right = [Some(job.cluster), job.node, model, job.profile];
+        let seat = stored.seat(held, job);
+        let model = atlases.get(&job.cluster).map_or(job.model, |atlas| atlas.model(seat));
+        // The profile of a slice that a node saw is the node's to tell.
+        let profile = if stored.is_seen(held) { job.profile.or(held.profile) } else { job.profile };
+        let right = [Some(job.cluster), seat.node, model, profile];
         let theirs = [Some(held.cluster), held.node, held.model, held.profile];
         for ((name, right), theirs) in ["cluster", "node", "model", "mig_profile"].into_iter().zip(right).zip(theirs) {
             if right != theirs {
@@ -108,6 +115,78 @@ pub(super) fn holdings_are_of_records(stored: &Stored) -> Findings {
         }
     }
     out
+}
+
+/// Of attempts that nodes saw: a record's cards add up to what it says at each instant of its time, and what is held without a record was seen
+/// held, or nobody looked.
+pub(super) fn seen_holdings_are_proven(stored: &Stored) -> Findings {
+    let mut out = Findings::of_time();
+    let mut by_job: BTreeMap<u32, Vec<&Held>> = BTreeMap::new();
+    for held in &stored.holdings {
+        if let Some(job) = held.job {
+            by_job.entry(job).or_default().push(held);
+        }
+    }
+    let mut looks: BTreeMap<Id, Vec<Span>> = BTreeMap::new();
+    for (_, card, span) in stored.sites.values().flat_map(|site| &site.looks) {
+        looks.entry(*card).or_default().push(*span);
+    }
+    for (job, all) in by_job.into_iter().filter(|(_, all)| all.iter().any(|held| stored.is_seen(held))) {
+        let job = &stored.jobs[job as usize];
+        out.saw(all.iter().map(|held| i128::from(held.parts) * i128::from(held.span.ms())).sum());
+        let place = attempt(stored, job.cluster, &job.key);
+        if job.is_observed {
+            all.iter().for_each(|held| was_seen(stored, held, &looks, &place, &mut out));
+            continue;
+        }
+        let Some(record) = job.held else {
+            out.fault("holdings", &place, "none, as in jobs", "some");
+            continue;
+        };
+        let cuts: i128 = stored
+            .conflicts
+            .iter()
+            .filter(|c| c.kind == "share_cut" && c.key.as_deref() == Some(job.key.as_str()))
+            .map(|c| c.part_ms)
+            .sum();
+        let in_record: i128 = all
+            .iter()
+            .filter(|held| !held.is_releasing)
+            .map(|held| i128::from(held.parts) * i128::from(held.span.shared_ms(record)))
+            .sum();
+        let said = i128::from(job.parts) * i128::from(record.ms());
+        // What another claim on the card cut away is in conflicts, also what lies beyond the record.
+        if in_record > said || in_record + cuts < said {
+            out.fault("holdings", &place, &format!("{} in its record's time", time_text(said)), &time_text(in_record));
+        }
+        for held in all {
+            let within = record.from <= held.span.from && (held.span.to <= record.to || job.is_open);
+            let after = held.is_releasing && record.to <= held.span.from;
+            if !within && !after {
+                let told = format!("from {} to {}", at(held.span.from), at(held.span.to));
+                out.fault("holdings", &place, "within its record, or released after it", &told);
+            }
+        }
+    }
+    out
+}
+
+/// A holding without a record: at each end a node saw it, and where none did, none looked.
+fn was_seen(stored: &Stored, held: &Held, looks: &BTreeMap<Id, Vec<Span>>, place: &str, out: &mut Findings) {
+    let Some(card) = held.card else {
+        out.fault("holdings", place, "a card", "none");
+        return;
+    };
+    let proofs = joined(stored.proofs.get(&(held.key.clone(), card)).into_iter().flatten().copied());
+    let mut dark = vec![held.span];
+    for proof in &proofs {
+        dark = dark.into_iter().flat_map(|hole| hole.without(*proof)).collect();
+    }
+    let looked = |hole: &Span| looks.get(&card).into_iter().flatten().any(|look| look.shared_ms(*hole) > 0);
+    if let Some(hole) = dark.iter().find(|hole| looked(hole)) {
+        let told = format!("held from {} to {}, when it was looked for and not seen", at(hole.from), at(hole.to));
+        out.fault("holdings", place, "what a node saw", &told);
+    }
 }
 
 fn of(stored: &Stored, cluster: Id, (key, card): (&str, Option<Id>)) -> String {

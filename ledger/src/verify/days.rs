@@ -16,7 +16,7 @@ use crate::{Error, Reading};
 use arrow::array::{Array, Decimal128Array};
 use arrow::record_batch::RecordBatch;
 use cardhour_domain::{CardState, Timestamp};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Days that are looked at together.
 const DAYS_AT_ONCE: usize = 16;
@@ -298,7 +298,8 @@ impl<'a> Work<'a> {
         };
         let Some(track) = track else { return };
         let held = &self.stored.holdings[self.tracks[track as usize].holdings[0] as usize];
-        let pool = self.lines.atlases.get(&job.cluster).and_then(|atlas| atlas.pool(job));
+        let seat = self.stored.seat(held, job);
+        let pool = self.lines.atlases.get(&job.cluster).and_then(|atlas| atlas.pool(seat));
         let right = [Some(held.cluster), pool, held.node, held.model, held.profile, job.reservation];
         let names = ["cluster", "pool", "node", "model", "mig_profile", "reservation"];
         for ((name, right), theirs) in names.into_iter().zip(right).zip(theirs) {
@@ -346,7 +347,11 @@ impl<'a> Work<'a> {
             for quarter in first..=last {
                 let bucket = Span { from: quarter * QUARTER_MS, to: (quarter + 1) * QUARTER_MS };
                 let piece = inside.cut(bucket).expect("the bucket is one it touches");
-                let out_ms: i64 = unbilled.iter().map(|outage| outage.shared_ms(piece)).sum();
+                let out_ms: i64 = if held.is_releasing {
+                    piece.ms()
+                } else {
+                    unbilled.iter().map(|outage| outage.shared_ms(piece)).sum()
+                };
                 let parts = i128::from(held.parts);
                 out.push((
                     *track,
@@ -452,8 +457,13 @@ impl<'a> Work<'a> {
     /// Every attempt's usage is what its record says it held; of named cards, what its holdings say.
     fn check_attempts(&self, sums: &HashMap<u32, i128>, out: &mut Findings) {
         let mut of_holdings: HashMap<u32, i128> = HashMap::new();
+        // Of what nodes saw, holdings were held against records before.
+        let mut seen: HashSet<u32> = HashSet::new();
         for held in &self.stored.holdings {
             if let Some(job) = held.job {
+                if self.stored.is_seen(held) {
+                    seen.insert(job);
+                }
                 *of_holdings.entry(job).or_default() += i128::from(held.parts) * i128::from(held.span.ms());
             }
         }
@@ -474,7 +484,7 @@ impl<'a> Work<'a> {
                     &time_text(of_usage),
                 );
             }
-            if job.card.is_none() && of_usage != of_record {
+            if job.card.is_none() && !seen.contains(&i) && of_usage != of_record {
                 out.fault("usage", &place(), &format!("{}, as in jobs", time_text(of_record)), &time_text(of_usage));
             }
         }

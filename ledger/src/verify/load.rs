@@ -4,7 +4,8 @@ use super::span::{Span, joined};
 use crate::columns::{Interned, Rows, opt_text};
 use crate::tables::conflicts::CONFLICTS;
 use crate::tables::holdings::HOLDINGS;
-use crate::tables::{coverage, jobs, nodes, outages, reservations};
+use crate::tables::observed_jobs::OBSERVED_JOBS;
+use crate::tables::{coverage, jobs, reservations};
 use crate::{Error, Ledger, Reading};
 use arrow::record_batch::RecordBatch;
 use cardhour_books::attempt::Attempt;
@@ -71,6 +72,10 @@ pub(super) struct Job {
     pub labels: BTreeMap<Name, Name>,
     pub parts: i64,
     pub declared: bool,
+    /// Whether no record tells of it, only nodes.
+    pub is_observed: bool,
+    /// Whether its end is only the last moment its source vouches for.
+    pub is_open: bool,
     /// What it held, if anything.
     pub held: Option<Span>,
     /// The partition it lies in, and the one it belongs to.
@@ -100,7 +105,17 @@ pub(super) struct Held {
     pub profile: Option<Id>,
     pub parts: i64,
     pub span: Span,
+    /// Whether it is only being released: held, not billed.
+    pub is_releasing: bool,
     pub lies_in: Option<i32>,
+}
+
+/// Where something is held, as far as its record or a node says.
+#[derive(Clone, Copy)]
+pub(super) struct Seat {
+    pub node: Option<Id>,
+    /// Its own, not its node's.
+    pub model: Option<Id>,
 }
 
 /// A row of `conflicts`.
@@ -127,6 +142,8 @@ pub(super) struct Site {
     pub reservations: Vec<Reservation>,
     pub outages: Vec<Outage>,
     pub covered: Vec<Span>,
+    /// When somebody looked for holders of each card: its node, the card, when; as they were told, in any order.
+    pub looks: Vec<(Id, Id, Span)>,
 }
 
 /// Everything but usage.
@@ -138,6 +155,8 @@ pub(super) struct Stored {
     /// Holdings of attempts that `jobs` doesn't have are in `holdings` all the same.
     pub conflicts: Vec<Conflict>,
     pub sites: BTreeMap<Id, Site>,
+    /// When nodes saw each attempt that they alone know of on each card.
+    pub proofs: BTreeMap<(Name, Id), Vec<Span>>,
 }
 
 pub(super) fn span_of(during: cardhour_domain::Interval) -> Span {
@@ -167,9 +186,26 @@ impl Stored {
         for (file, rows) in snapshot.read_with(snapshot.files.clone(), None, &[], read).await? {
             jobs.extend(rows.into_iter().map(|(attempt, right)| job(&mut names, &attempt, right, file.day)));
         }
+        let snapshot = ledger.store.open(&OBSERVED_JOBS).await?;
+        let observed = match &snapshot {
+            Some(snapshot) => snapshot.read(|_| true, None, &[]).await?,
+            None => Vec::new(),
+        };
+        for (file, batches) in observed {
+            for (attempt, right) in read(batches)? {
+                jobs.push(Job { is_observed: true, ..job(&mut names, &attempt, right, file.day) });
+            }
+        }
         let by_key = jobs.iter().zip(0u32..).map(|(job, i)| (job.key.clone(), i)).collect();
-        let mut stored =
-            Self { names, jobs, by_key, holdings: Vec::new(), conflicts: Vec::new(), sites: BTreeMap::new() };
+        let mut stored = Self {
+            names,
+            jobs,
+            by_key,
+            holdings: Vec::new(),
+            conflicts: Vec::new(),
+            sites: BTreeMap::new(),
+            proofs: BTreeMap::new(),
+        };
         stored.load_holdings(ledger).await?;
         stored.load_conflicts(ledger).await?;
         stored.load_sites(reading).await?;
@@ -186,6 +222,7 @@ impl Stored {
                     (text("card_uuid")?, text("node")?, text("model")?, text("mig_profile")?);
                 let parts = rows.long("share_parts")?;
                 let (starts, ends) = (rows.instants("started_at")?, rows.instants("ended_at")?);
+                let sources = rows.text("source")?;
                 for row in 0..batch.num_rows() {
                     let mut opt = |array| opt_text(array, row).map(|text| self.names.id(text));
                     let (card, node, model, profile) = (opt(cards), opt(nodes), opt(models), opt(profiles));
@@ -202,6 +239,7 @@ impl Stored {
                         profile,
                         parts: parts.value(row),
                         span: Span { from: ms(starts.value(row)), to: ms(ends.value(row)) },
+                        is_releasing: sources.value(row) == "releasing",
                         lies_in: file.day,
                     });
                 }
@@ -247,15 +285,29 @@ impl Stored {
         for job in self.jobs.iter().filter(|job| job.held.is_some()) {
             self.sites.entry(job.cluster).or_default();
         }
-        for (_, batches) in reading.facts.of(&nodes::NODES).read(|_| true, None, &[]).await? {
-            for batch in &batches {
-                for node in nodes::rows(batch, &mut names)? {
-                    self.names.id(&node.node);
-                    self.names.opt(node.model.as_ref());
-                    self.names.opt(node.pool.as_ref());
-                    self.sites.entry(self.names.id(&node.cluster)).or_default().nodes.push(node);
-                }
+        // What there is, was out and was looked at is read as the books read it: what is proven is what was made of it.
+        let seen = reading.facts.seen().await?;
+        for (name, cluster) in reading.facts.clusters(seen.as_ref()).await? {
+            let id = self.names.id(&name);
+            for node in &cluster.nodes {
+                self.names.id(&node.node);
+                self.names.opt(node.model.as_ref());
+                self.names.opt(node.pool.as_ref());
             }
+            if !cluster.nodes.is_empty() || !cluster.outages.is_empty() {
+                let site = self.sites.entry(id).or_default();
+                site.nodes = cluster.nodes;
+                site.outages = cluster.outages;
+            }
+        }
+        for watch in seen.iter().flat_map(|seen| &seen.watches) {
+            let [cluster, node, card] = [&watch.cluster, &watch.node, &watch.card_uuid].map(|name| self.names.id(name));
+            self.sites.entry(cluster).or_default().looks.push((node, card, span_of(watch.during)));
+        }
+        for row in seen.iter().flat_map(|seen| &seen.observations) {
+            let card = self.names.id(&row.card_uuid);
+            let key: Name = row.holder.key().as_str().into();
+            self.proofs.entry((key, card)).or_default().push(span_of(row.during));
         }
         for (_, batches) in reading.facts.of(&reservations::RESERVATIONS).read(|_| true, None, &[]).await? {
             for batch in &batches {
@@ -264,13 +316,6 @@ impl Stored {
                     self.names.opt(row.model.as_ref());
                     row.nodes.iter().for_each(|node| _ = self.names.id(node));
                     self.sites.entry(self.names.id(&row.cluster)).or_default().reservations.push(row);
-                }
-            }
-        }
-        for (_, batches) in reading.facts.of(&outages::OUTAGES).read(|_| true, None, &[]).await? {
-            for batch in &batches {
-                for row in outages::rows(batch, &mut names)? {
-                    self.sites.entry(self.names.id(&row.cluster)).or_default().outages.push(row);
                 }
             }
         }
@@ -291,6 +336,19 @@ impl Stored {
         Ok(())
     }
 
+    /// Whether nodes, and not its record, say which card a holding is of.
+    pub fn is_seen(&self, held: &Held) -> bool {
+        held.card.is_some() && held.job.is_some_and(|job| self.jobs[job as usize].card.is_none())
+    }
+
+    /// Where a holding is: as its record says, or the node that saw it.
+    pub fn seat(&self, held: &Held, job: &Job) -> Seat {
+        if self.is_seen(held) {
+            return Seat { node: held.node, model: job.model.or(held.model) };
+        }
+        Seat { node: job.node, model: job.model }
+    }
+
     /// Clusters of which nobody said what they have.
     pub fn without_capacity(&self) -> Vec<Name> {
         let unknown = self.sites.iter().filter(|(_, site)| site.nodes.iter().all(|node| node.cards.is_zero()));
@@ -307,6 +365,13 @@ impl Stored {
             outage.cards.is_none() && (outage.nodes.is_empty() || node.is_some_and(|node| outage.nodes.contains(node)))
         });
         joined(hits.map(|outage| span_of(outage.during)))
+    }
+}
+
+impl Job {
+    /// Where its record says that it was.
+    pub fn seat(&self) -> Seat {
+        Seat { node: self.node, model: self.model }
     }
 }
 
@@ -329,6 +394,8 @@ fn job(names: &mut Names, a: &Attempt, right: Right, lies_in: Option<i32>) -> Jo
         labels: a.labels.clone(),
         parts: a.cards.parts(),
         declared: a.share_declared,
+        is_observed: false,
+        is_open: !a.is_final,
         held: held.and_then(|(start, end)| Span::new(start.unix_ms(), end.unix_ms())),
         lies_in,
         belongs_to: first.map_or(0, |at| *Span { from: at.unix_ms(), to: at.unix_ms() + 1 }.days().start()),

@@ -69,7 +69,7 @@ pub(super) fn bill(
     let mut pieces: HashMap<(usize, usize), (i128, i128)> = HashMap::new();
     for held in &stored.holdings {
         let Some(job) = held.job.map(|job| &stored.jobs[job as usize]) else { continue };
-        let unbilled = stored.unbilled(held.cluster, held.node);
+        let unbilled = if held.is_releasing { vec![held.span] } else { stored.unbilled(held.cluster, held.node) };
         let first = runs.partition_point(|run| run.span.to <= held.span.from);
         for run in runs[first..].iter().take_while(|run| run.span.from < held.span.to) {
             let Some(inside) = held.span.cut(run.span) else { continue };
@@ -120,7 +120,7 @@ impl Fold<'_> {
     fn price(&mut self, held: &Held, job: &Job, edge: Option<i64>) -> Option<usize> {
         let book = self.book?;
         let [org, project, _] = job.owner;
-        let pool = self.atlases.get(&held.cluster).and_then(|atlas| atlas.pool(job));
+        let pool = self.atlases.get(&held.cluster).and_then(|atlas| atlas.pool(self.stored.seat(held, job)));
         let texts = [held.model, held.profile, pool, job.queue, job.class, org, project];
         let key = (edge, texts, held.cluster, held.parts);
         if let Some(price) = self.prices.get(&key) {
@@ -158,7 +158,9 @@ impl Fold<'_> {
             Dimension::Model => name(held.model),
             Dimension::Node => name(held.node),
             Dimension::Cluster => name(Some(held.cluster)),
-            Dimension::Pool => name(self.atlases.get(&held.cluster).and_then(|atlas| atlas.pool(job))),
+            Dimension::Pool => {
+                name(self.atlases.get(&held.cluster).and_then(|atlas| atlas.pool(self.stored.seat(held, job))))
+            }
             Dimension::State => Some(job.state.name().into()),
             Dimension::Day => run.what.view_day.map(|day| day.to_string().into()),
             Dimension::Month => Some(run.what.view_month.unwrap_or(run.what.month).to_string().into()),

@@ -1,6 +1,6 @@
 //! Model and pool of what was held, and the group of cards it is counted with, from nodes and records alone.
 
-use super::load::{Id, Job, Names, Site, Stored};
+use super::load::{Id, Names, Seat, Site, Stored};
 use cardhour_books::site::{Node, Reservation};
 use cardhour_domain::Name;
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,15 +52,15 @@ impl Atlas {
     }
 
     /// The model: the record's own, else its node's, else the only one of the cluster.
-    pub fn model(&self, job: &Job) -> Option<Id> {
-        let of_node = || self.nodes.get(&job.node?)?.0;
-        job.model.or_else(of_node).or(self.only_model)
+    pub fn model(&self, seat: Seat) -> Option<Id> {
+        let of_node = || self.nodes.get(&seat.node?)?.0;
+        seat.model.or_else(of_node).or(self.only_model)
     }
 
     /// The pool: its node's, else the only one of its model, else of the cluster.
-    pub fn pool(&self, job: &Job) -> Option<Id> {
-        let of_node = || self.nodes.get(&job.node?)?.1;
-        let of_model = || *self.models.get(&self.model(job)?)?;
+    pub fn pool(&self, seat: Seat) -> Option<Id> {
+        let of_node = || self.nodes.get(&seat.node?)?.1;
+        let of_model = || *self.models.get(&self.model(seat)?)?;
         of_node().or_else(of_model).or(self.only_pool)
     }
 
@@ -73,11 +73,11 @@ impl Atlas {
     }
 
     /// The finest grouping that every record and reservation of the cluster supports.
-    pub fn fineness<'a>(&self, site: &Site, names: &Names, jobs: impl Iterator<Item = &'a Job> + Clone) -> Fineness {
+    pub fn fineness(&self, site: &Site, names: &Names, seats: &[Seat]) -> Fineness {
         let supports = |fineness: Fineness| {
-            let jobs_do = jobs.clone().all(|job| match fineness {
-                Fineness::Node => self.knows_node(job.node),
-                Fineness::Model => self.knows_model(self.model(job)),
+            let jobs_do = seats.iter().all(|seat| match fineness {
+                Fineness::Node => self.knows_node(seat.node),
+                Fineness::Model => self.knows_model(self.model(*seat)),
                 Fineness::Cluster => true,
             });
             jobs_do && site.reservations.iter().all(|r| self.reservation_supports(r, fineness, names))

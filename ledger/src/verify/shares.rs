@@ -126,7 +126,12 @@ pub(super) fn cuts_are_said(stored: &Stored) -> Findings {
             }
         }
     }
-    for conflict in stored.conflicts.iter().filter(|conflict| conflict.kind == "share_cut") {
+    // Those of attempts that only nodes saw on cards are held against holdings ([`super::attempts`]).
+    let names_its_card = |key: Option<&str>| {
+        key.and_then(|key| stored.by_key.get(key)).is_none_or(|job| stored.jobs[*job as usize].card.is_some())
+    };
+    let of_records = |c: &&super::load::Conflict| c.kind == "share_cut" && names_its_card(c.key.as_deref());
+    for conflict in stored.conflicts.iter().filter(of_records) {
         out.saw(conflict.part_ms);
         let (key, card) = (conflict.key.as_deref().unwrap_or("-"), conflict.card.as_deref().unwrap_or("-"));
         let span = Span { from: conflict.from, to: conflict.to };

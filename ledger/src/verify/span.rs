@@ -37,6 +37,13 @@ impl Span {
         Self::new(self.from.max(other.from), self.to.min(other.to))
     }
 
+    /// What of it lies outside of another: before, and after.
+    pub fn without(self, other: Self) -> impl Iterator<Item = Self> {
+        let before = Self::new(self.from, self.to.min(other.from));
+        let after = Self::new(self.from.max(other.to), self.to);
+        before.into_iter().chain(after)
+    }
+
     /// First and last UTC day it touches.
     pub fn days(self) -> std::ops::RangeInclusive<i32> {
         let day = |ms: i64| i32::try_from(ms.div_euclid(DAY_MS)).unwrap_or(i32::MAX);
@@ -73,6 +80,10 @@ mod tests {
         assert_eq!(joined([span(5, 7), span(0, 3), span(3, 4), span(1, 2)].into_iter()), [span(0, 4), span(5, 7)]);
         assert_eq!(span(0, 10).shared_ms(span(7, 20)), 3);
         assert_eq!(span(0, 10).shared_ms(span(10, 20)), 0);
+        let without = |a: Span, b: Span| a.without(b).collect::<Vec<_>>();
+        assert_eq!(without(span(0, 10), span(3, 5)), [span(0, 3), span(5, 10)]);
+        assert_eq!(without(span(0, 10), span(-5, 20)), []);
+        assert_eq!(without(span(0, 10), span(10, 20)), [span(0, 10)]);
         assert_eq!(span(-1, 1).days(), -1..=0);
         assert_eq!(span(0, DAY_MS).days(), 0..=0);
     }

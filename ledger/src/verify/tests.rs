@@ -49,7 +49,7 @@ async fn clean_books_are_proven_and_what_cannot_be_is_named() {
     let verdict = verdict(&pool).await;
     assert!(verdict.holds(), "{}", told(&verdict));
     assert_eq!(verdict.not_provable, [Name::from("cloud")], "nobody said what the cloud has");
-    assert_eq!(verdict.checks.len(), 15);
+    assert_eq!(verdict.checks.len(), 16);
     let hours_only = pool.ledger.verify(None, None).await.unwrap();
     assert!(hours_only.holds(), "{}", told(&hours_only));
 }

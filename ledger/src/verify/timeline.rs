@@ -5,13 +5,13 @@
 
 use super::attempts::named;
 use super::findings::{Findings, at};
-use super::load::{Id, Site, Stored, span_of};
+use super::load::{Held, Id, Seat, Site, Stored, span_of};
 use super::place::{Atlas, Fineness, single};
-use super::span::Span;
+use super::span::{CARD_PARTS, Span};
 use crate::{Error, Reading};
 use cardhour_books::cluster::Grouping;
 use cardhour_domain::Name;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A group of cards that are counted together.
 pub(super) struct Group {
@@ -64,6 +64,10 @@ enum Step {
     Capacity(i64),
     Held(i64),
     Covered(i64),
+    /// Somebody begins or ends to look for holders of a card.
+    Look(Id, i64),
+    /// What is held of a card that is looked at at some time.
+    OnCard(Id, i64),
     /// A node's outage begins or ends: index of the service, how many parts it takes.
     Out(usize, i64, i64),
     /// A reservation begins or ends.
@@ -86,11 +90,21 @@ pub(super) async fn timelines(stored: &Stored, reading: &Reading) -> Result<Time
         if site.nodes.is_empty() {
             continue;
         }
+        let of_cluster: Vec<&Held> = stored.holdings.iter().filter(|held| held.cluster == cluster).collect();
         let jobs = stored.jobs.iter().filter(|job| job.cluster == cluster && job.held.is_some());
-        let last_held = jobs.clone().filter_map(|job| job.held).map(|held| held.to).max();
-        let serves_from = site.covered.first().map(|span| span.from);
-        let horizon = site.covered.last().map(|span| span.to).max(last_held);
-        let fineness = out.atlases[&cluster].fineness(site, &stored.names, jobs);
+        let seen: BTreeSet<&str> = of_cluster.iter().filter(|h| stored.is_seen(h)).map(|h| h.key.as_str()).collect();
+        // Where nodes saw an attempt, its holdings say where it was; else its record.
+        let mut seats: Vec<Seat> =
+            jobs.clone().filter(|job| !seen.contains(job.key.as_str())).map(|job| job.seat()).collect();
+        let of_job = |held: &&Held| held.job.map(|job| stored.seat(held, &stored.jobs[job as usize]));
+        seats.extend(of_cluster.iter().filter(|held| seen.contains(held.key.as_str())).filter_map(of_job));
+        let last_held = jobs.filter_map(|job| job.held).map(|held| held.to);
+        let last_held = last_held.chain(of_cluster.iter().map(|held| held.span.to)).max();
+        let first_look = site.looks.iter().map(|(.., span)| span.from).min();
+        let last_look = site.looks.iter().map(|(.., span)| span.to).max();
+        let serves_from = site.covered.first().map(|span| span.from).into_iter().chain(first_look).min();
+        let horizon = site.covered.last().map(|span| span.to).max(last_held).max(last_look);
+        let fineness = out.atlases[&cluster].fineness(site, &stored.names, &seats);
         check_frame(stored.names.get(cluster), reading, (fineness, serves_from, horizon), &mut out.frames).await?;
         add_cluster(stored, cluster, site, fineness, (serves_from, horizon), &mut out);
     }
@@ -206,13 +220,27 @@ fn add_cluster(
             }
         }
     }
+    // A node's group, whatever the grouping: its own, its model's, or the one there is.
+    let of_node = |node: Id| services.iter().find(|s| names.known(&s.node) == Some(node)).map(|s| s.group);
+    let mut looked_at: BTreeSet<Id> = BTreeSet::new();
+    for (node, card, span) in &site.looks {
+        looked_at.insert(*card);
+        if let Some(group) = of_node(*node) {
+            steps[group].extend([(span.from, Step::Look(*card, 1)), (span.to, Step::Look(*card, -1))]);
+        }
+    }
     for (held, i) in stored.holdings.iter().zip(0..).filter(|(held, _)| held.cluster == cluster) {
         let Some(job) = held.job.map(|job| &stored.jobs[job as usize]) else { continue };
-        let model = out.atlases[&cluster].model(job);
-        let Some(number) = numbers.get(&key(job.node, model)).copied() else { continue };
+        let seat = stored.seat(held, job);
+        let model = out.atlases[&cluster].model(seat);
+        let Some(number) = numbers.get(&key(seat.node, model)).copied() else { continue };
         out.of_holding[i] = Some(u32::try_from(first + number).expect("few groups"));
         let steps = &mut steps[number];
         steps.extend([(held.span.from, Step::Held(held.parts)), (held.span.to, Step::Held(-held.parts))]);
+        if let Some(card) = held.card.filter(|card| looked_at.contains(card)) {
+            steps.push((held.span.from, Step::OnCard(card, held.parts)));
+            steps.push((held.span.to, Step::OnCard(card, -held.parts)));
+        }
         let Some(name) = job.reservation.map(|name| names.get(name)) else { continue };
         for (r, reservation) in site.reservations.iter().enumerate().filter(|(_, r)| r.name == *name) {
             if let Some(span) = span_of(reservation.during).cut(held.span) {
@@ -238,6 +266,8 @@ struct Running {
     capacity: i64,
     held: i64,
     covered: i64,
+    /// For each card that is looked at at some time: how many look now, and what is held of it.
+    cards: BTreeMap<Id, (i64, i64)>,
     /// For each node that is out, how many outages take how many of its parts.
     out: BTreeMap<usize, BTreeMap<i64, i64>>,
     /// For each reservation: parts of any cards, parts of nodes it names, parts held under it.
@@ -260,6 +290,8 @@ fn walk(mut steps: Vec<(i64, Step)>, stored: &Stored, site: &Site) -> Vec<Stretc
             Step::Capacity(parts) => now.capacity += parts,
             Step::Held(parts) => now.held += parts,
             Step::Covered(n) => now.covered += n,
+            Step::Look(card, n) => now.cards.entry(card).or_default().0 += n,
+            Step::OnCard(card, parts) => now.cards.entry(card).or_default().1 += parts,
             Step::Out(service, parts, n) => {
                 *now.out.entry(service).or_default().entry(parts).or_default() += n;
             }
@@ -294,7 +326,11 @@ fn stretch(span: Span, now: &Running, stored: &Stored, site: &Site) -> Stretch {
             }
         }
     }
-    let (free, unaccounted) = if now.covered > 0 { (left, 0) } else { (0, left) };
+    // Card by card: what somebody looks at and nobody holds.
+    let seen_free: i64 =
+        now.cards.values().filter(|(looks, _)| *looks > 0).map(|(_, held)| (CARD_PARTS - held).max(0)).sum();
+    let free = if now.covered > 0 { left } else { left.min(seen_free) };
+    let unaccounted = left - free;
     let over = (now.held - now.capacity).max(0);
     Stretch { span, capacity: now.capacity, held: now.held, over, down, reserved, free, unaccounted }
 }
@@ -312,6 +348,7 @@ mod tests {
             holdings: Vec::new(),
             conflicts: Vec::new(),
             sites: BTreeMap::new(),
+            proofs: BTreeMap::new(),
         };
         // Eight parts of capacity from 0 to 10; six held from 2 to 6, ten from 4 to 6; three out from 1 to 3; covered from 0 to 5.
         let steps = vec![

@@ -1,4 +1,4 @@
-//! Options of what looks after the books: `verify` and `maintain`.
+//! Options of what looks after the books: `verify`, `maintain` and `token`.
 
 use super::Output;
 use clap::Args;
@@ -33,4 +33,15 @@ pub struct VerifyArgs {
     /// How and where to print.
     #[command(flatten)]
     pub output: Output,
+}
+
+/// Options of `token`.
+#[derive(Debug, Args)]
+pub struct TokenArgs {
+    /// The node, as its collector names it; none: list the nodes that have a token
+    #[arg(value_name = "NODE")]
+    pub node: Option<String>,
+    /// Take back every token of the node
+    #[arg(long, requires = "node")]
+    pub revoke: bool,
 }

@@ -1,10 +1,11 @@
 //! Who may ask: whoever has the token, from a page of this machine.
 //!
-//! Programs send `Authorization: Bearer TOKEN`. A browser opens `/?token=TOKEN` once, and gets a cookie in its stead
+//! Programs send `Authorization: Bearer TOKEN`; a node's token lets it deliver its own segments and nothing else. A browser opens `/?token=TOKEN` once, and gets a cookie in its stead
 //! (HttpOnly, SameSite=Strict) with which it may read and nothing else. `Host` must be a loopback name with our port, so that
 //! no other name can be bent onto this machine (DNS rebinding); a request that names an `Origin` must come from that same
 //! host. `/healthz` says only that the service is there, and needs no token.
 
+use super::node_tokens::NodeTokens;
 use super::problem::{Problem, RequestId};
 use super::token::{Token, same};
 use crate::render;
@@ -25,13 +26,14 @@ pub struct Access(Arc<Rules>);
 
 struct Rules {
     token: Token,
+    nodes: Option<NodeTokens>,
     cookie: String,
     hosts: Vec<String>,
 }
 
 impl Access {
     /// For a service that listens on `address`.
-    pub fn new(token: Token, address: SocketAddr) -> Self {
+    pub fn new(token: Token, nodes: Option<NodeTokens>, address: SocketAddr) -> Self {
         let port = address.port();
         let mut hosts = vec![format!("127.0.0.1:{port}"), format!("localhost:{port}"), format!("[::1]:{port}")];
         hosts.push(address.to_string());
@@ -40,7 +42,7 @@ impl Access {
             hosts.extend(["127.0.0.1".to_owned(), "localhost".to_owned(), "[::1]".to_owned()]);
         }
         let cookie = token.cookie();
-        Self(Arc::new(Rules { token, cookie, hosts }))
+        Self(Arc::new(Rules { token, nodes, cookie, hosts }))
     }
 
     fn host(&self, request: &Request) -> Option<String> {
@@ -49,13 +51,17 @@ impl Access {
     }
 
     fn has_token(&self, headers: &HeaderMap) -> bool {
-        headers
-            .get(header::AUTHORIZATION)
-            .and_then(|value| value.to_str().ok())
-            .and_then(|value| value.split_once(' '))
-            .is_some_and(|(scheme, token)| {
-                scheme.eq_ignore_ascii_case("bearer") && same(token.trim(), self.0.token.secret())
-            })
+        bearer(headers).is_some_and(|token| same(token, self.0.token.secret()))
+    }
+
+    /// Whether a request delivers a segment of the node whose token it has: all that such a token is good for.
+    fn delivers_its_own(&self, request: &Request) -> bool {
+        let node = request.uri().path().strip_prefix("/api/v1/intake/").and_then(|path| path.split('/').next());
+        let (Some(nodes), Some(node), Some(token)) = (&self.0.nodes, node, bearer(request.headers())) else {
+            return false;
+        };
+        // A file that can't be read lets nobody in.
+        *request.method() == Method::PUT && nodes.is_of(token, node).unwrap_or(false)
     }
 
     fn has_cookie(&self, headers: &HeaderMap) -> bool {
@@ -67,6 +73,13 @@ impl Access {
             .filter_map(|pair| pair.trim().split_once('='))
             .any(|(name, value)| name == COOKIE && same(value, &self.0.cookie))
     }
+}
+
+/// The token that a request brings.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
 #[derive(Deserialize)]
@@ -103,7 +116,10 @@ pub async fn guard(State(access): State<Access>, request: Request, next: Next) -
             locked_page()
         };
     }
-    if access.has_token(request.headers()) || reads && access.has_cookie(request.headers()) {
+    let may = access.has_token(request.headers())
+        || reads && access.has_cookie(request.headers())
+        || access.delivers_its_own(&request);
+    if may {
         return next.run(request).await;
     }
     if is_page {

@@ -78,7 +78,7 @@ impl Processes {
             (ProcessList::Graphics, Call::GraphicsProcesses, ProcessKind::Graphics),
             (ProcessList::Mps, Call::MpsProcesses, ProcessKind::Mps),
         ];
-        let asks_all = self.has_others || turn % OTHER_LISTS_EVERY == 0;
+        let asks_all = self.has_others || turn.is_multiple_of(OTHER_LISTS_EVERY);
         self.has_others &= !asks_all;
         for (list, call, kind) in lists.into_iter().take(if asks_all { 3 } else { 1 }) {
             match line.call(call, || tools.raw.processes(card, list, &mut tools.buffers, &mut tools.listed)) {

@@ -19,6 +19,9 @@ fn claim(text: &str) -> Claim {
         model: None,
         mig_profile: None,
         reservation: None,
+        slice: None,
+        source: ClaimSource::Accounting,
+        is_open: false,
     }
 }
 

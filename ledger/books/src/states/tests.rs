@@ -1,7 +1,8 @@
 //! A timeline drawn in text: one character is one tick of an hour, one line one job on a whole card.
 
 use super::*;
-use crate::holdings::{Claim, holdings};
+use crate::cluster::WatchedCard;
+use crate::holdings::{Claim, ClaimSource, holdings};
 use crate::site::{Node, Outage, Reservation};
 use cardhour_domain::{AttemptKey, BUCKET_MS};
 use proptest::prelude::*;
@@ -39,6 +40,9 @@ fn claim(key: &str, node: &str, cards: i64, during: Interval) -> Claim {
         model: None,
         mig_profile: None,
         reservation: None,
+        slice: None,
+        source: ClaimSource::Accounting,
+        is_open: false,
     }
 }
 
@@ -72,6 +76,24 @@ fn what_nobody_held_is_free_where_an_export_speaks() {
 fn what_nobody_speaks_for_is_unaccounted_and_never_free() {
     let cluster = Cluster { nodes: vec![node("n1", 4)], covered: vec![hours(0, 10)], ..Cluster::default() };
     check(&cluster, &[claim("a", "n1", 1, hours(8, 12))], &[("free", "38"), ("unaccounted", "6")]);
+}
+
+/// By hand: two cards, nothing exported. G1 is watched in hours 0…10 and held in 2…6, G2 is watched in 5…8 and held by a record that names
+/// no card in 7…9, which may be either. The node serves from the first look to the last, 20 card-hours: held 4 + 2 = 6; free are G1's other six
+/// hours and G2's 5…8, unaccounted G2's 0…5 and 8…10; where the unnamed one is held, 7…9, it takes what is left of the capacity: at 7…8 both cards
+/// are watched and one of two is free, at 8…9 only G1 is and it is free. So free = 2 (0…2) + 1 (5…6: G2) + 1 (6…7: G1) + 1 (6…7: G2) + 1 + 1 + 1
+/// (9…10) = 8, and unaccounted = 20 − 6 − 8 = 6.
+#[test]
+fn what_a_node_looked_at_and_nobody_held_is_free() {
+    let watched =
+        |card: &str, from, to| WatchedCard { node: "n1".into(), card_uuid: card.into(), during: vec![hours(from, to)] };
+    let cluster = Cluster {
+        nodes: vec![node("n1", 2)],
+        watched: vec![watched("G1", 0, 10), watched("G2", 5, 8)],
+        ..Cluster::default()
+    };
+    let named = Claim { card_uuid: Some("G1".into()), ..claim("a", "n1", 1, hours(2, 6)) };
+    check(&cluster, &[named, claim("b", "n1", 1, hours(7, 9))], &[("free", "8"), ("unaccounted", "6")]);
 }
 
 /// By hand: 8 × 10 = 80; out for hours 4…6: 16, of which 2 × 2 are held all the same; free the rest, 80 − 12 − 6 × 2 = 56.

@@ -1,6 +1,6 @@
 use super::*;
 use crate::cluster::Grouping;
-use crate::holdings::{Claim, holdings};
+use crate::holdings::{Claim, ClaimSource, holdings};
 use crate::site::Outage;
 use cardhour_domain::{AttemptKey, CardShare};
 use proptest::prelude::*;
@@ -17,6 +17,9 @@ fn claim(key: &str, parts: i64, start_ms: i64, end_ms: i64) -> Claim {
         model: None,
         mig_profile: None,
         reservation: None,
+        slice: None,
+        source: ClaimSource::Accounting,
+        is_open: false,
     }
 }
 

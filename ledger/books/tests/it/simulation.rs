@@ -77,6 +77,7 @@ fn cluster(site: &DemoSite) -> Cluster {
         reservations: all(reservations(bytes(site, "reservations.csv"), &ours)),
         outages: all(outages(bytes(site, "outages.csv"), &ours)),
         covered: Vec::new(),
+        watched: Vec::new(),
     };
     assert_eq!(cluster.nodes.iter().map(|node| node.cards).sum::<CardShare>(), CardShare::from_cards(64).unwrap());
     cluster.cover(&Coverage { cluster: CLUSTER.into(), covers: site.covers });

@@ -3,19 +3,24 @@ use crate::serve::problem;
 use axum::Router;
 use axum::body::Body;
 use axum::middleware::{from_fn, from_fn_with_state};
-use axum::routing::{get, post};
+use axum::routing::{get, post, put};
 use tower::ServiceExt;
 
 /// A service with one route of each kind behind the guard, at port 7780.
 fn guarded() -> (Router, Token) {
+    guarded_with(None)
+}
+
+fn guarded_with(nodes: Option<NodeTokens>) -> (Router, Token) {
     let token = Token::random().unwrap();
-    let access = Access::new(token.clone(), "127.0.0.1:7780".parse().unwrap());
+    let access = Access::new(token.clone(), nodes, "127.0.0.1:7780".parse().unwrap());
     let router = Router::new()
         .route("/", get(|| async { "page" }))
         .route("/healthz", get(|| async { "ok" }))
         .route("/metrics", get(|| async { "metrics" }))
         .route("/api/v1/report/bill", get(|| async { "report" }))
         .route("/api/v1/sql", post(|| async { "sql" }))
+        .route("/api/v1/intake/{node}/{segment}", put(|| async { "taken" }))
         .layer(from_fn_with_state(access, guard))
         .layer(from_fn(problem::envelope));
     (router, token)
@@ -115,4 +120,28 @@ async fn a_page_of_another_site_can_ask_nothing() {
         let headers = [("origin", origin), ("authorization", bearer.as_str())];
         assert_eq!(ask(&router, "POST", "/api/v1/sql", &headers).await.status(), expected, "{origin}");
     }
+}
+
+#[tokio::test]
+async fn a_nodes_token_delivers_its_own_segments_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokens = NodeTokens::of(folder.path());
+    let bearer = format!("Bearer {}", tokens.make("gpu01").unwrap());
+    let (router, _) = guarded_with(Some(tokens.clone()));
+    let headers = [("authorization", bearer.as_str())];
+    for (method, uri, expected) in [
+        ("PUT", "/api/v1/intake/gpu01/x", 200),
+        ("PUT", "/api/v1/intake/gpu02/x", 401),
+        ("PUT", "/api/v1/intake/gpu01/../gpu02/x", 401),
+        ("GET", "/api/v1/report/bill", 401),
+        ("POST", "/api/v1/sql", 401),
+        ("GET", "/metrics", 401),
+        ("GET", "/", 401),
+    ] {
+        let status = ask(&router, method, uri, &headers).await.status().as_u16();
+        // A path that climbs is no route at all, whoever asks.
+        assert!(status == expected || uri.contains("..") && status == 404, "{method} {uri}: {status}");
+    }
+    tokens.revoke("gpu01").unwrap();
+    assert_eq!(ask(&router, "PUT", "/api/v1/intake/gpu01/x", &headers).await.status(), 401);
 }

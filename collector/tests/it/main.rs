@@ -1,0 +1,3 @@
+//! The collector against stand-ins for what is on a node.
+
+mod reading;

@@ -1,0 +1,112 @@
+//! What nodes deliver: segments of their spools, one a request.
+//!
+//! A node's token lets it put segments under its own name. Those that come at about the same time are taken in together, one commit a table,
+//! and each is answered when it is in the books' facts: then the node deletes it. The books themselves are brought up to them by
+//! whoever reads next, and every minute.
+
+use super::Service;
+use super::problem::{Problem, RequestId};
+use crate::error::{Error, chain};
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::{Extension, Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use cardhour_domain::SegmentName;
+use cardhour_ledger::{Error as LedgerError, Ledger, Segment, Taken};
+use serde_json::json;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use tracing::{info, warn};
+
+/// Segments that wait to be taken in; a node that finds no room is told to come again.
+const MOST_WAITING: usize = 256;
+/// Segments that are taken in together.
+const TOGETHER: usize = 64;
+/// How often the books are brought up to what was taken in.
+const DERIVE_EVERY: Duration = Duration::from_secs(60);
+
+/// Hands segments to the one task that takes them in.
+#[derive(Clone)]
+pub struct Intake(mpsc::Sender<Waiting>);
+
+struct Waiting {
+    segment: Segment,
+    answer: oneshot::Sender<Result<Taken, LedgerError>>,
+}
+
+impl Intake {
+    /// Starts taking in for a ledger, until the last handle is gone.
+    pub fn start(ledger: Ledger) -> Self {
+        let (send, receive) = mpsc::channel(MOST_WAITING);
+        tokio::spawn(take_in(ledger, receive));
+        Self(send)
+    }
+}
+
+async fn take_in(ledger: Ledger, mut waiting: mpsc::Receiver<Waiting>) {
+    let mut is_behind = false;
+    let mut derive = tokio::time::interval(DERIVE_EVERY);
+    derive.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        let mut together = Vec::with_capacity(TOGETHER);
+        tokio::select! {
+            came = waiting.recv_many(&mut together, TOGETHER) => {
+                if came == 0 {
+                    return;
+                }
+            }
+            _ = derive.tick(), if is_behind => {
+                is_behind = false;
+                if let Err(error) = ledger.catch_up().await {
+                    // Whoever reads next tries again, and is told.
+                    warn!(error = %error, "books not brought up to what nodes told");
+                }
+                continue;
+            }
+        }
+        let (segments, answers): (Vec<_>, Vec<_>) = together.into_iter().map(|w| (w.segment, w.answer)).unzip();
+        for (taken, answer) in ledger.take_segments(segments).await.into_iter().zip(answers) {
+            is_behind |= matches!(taken, Ok(Taken::New(_)));
+            // Who asked may be gone: it comes again, and is told that it is known.
+            _ = answer.send(taken);
+        }
+    }
+}
+
+/// Takes in one segment: 201 when it is new, 200 when it was there, the same.
+pub async fn put(
+    State(service): State<Service>,
+    Extension(id): Extension<RequestId>,
+    Path((node, segment)): Path<(String, String)>,
+    bytes: Bytes,
+) -> Response {
+    let name = match SegmentName::parse(&segment) {
+        Ok(name) => name,
+        Err(error) => {
+            return Problem::new(StatusCode::BAD_REQUEST, "bad-segment-name", error.to_string(), &id).into_response();
+        }
+    };
+    let (answer, taken) = oneshot::channel();
+    let waiting = Waiting { segment: Segment { node: node.as_str().into(), name, bytes }, answer };
+    if service.0.intake.0.try_send(waiting).is_err() {
+        let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", "too many segments wait; come again", &id);
+        return ([("retry-after", "5")], problem).into_response();
+    }
+    match taken.await {
+        Ok(Ok(Taken::New(rows))) => (StatusCode::CREATED, Json(json!({"taken": rows}))).into_response(),
+        Ok(Ok(Taken::Known)) => Json(json!({"taken": 0, "known": true})).into_response(),
+        Ok(Err(error)) => {
+            let status = match &error {
+                LedgerError::BadSegment { .. } => StatusCode::UNPROCESSABLE_ENTITY,
+                LedgerError::SegmentDiffers { .. } => StatusCode::CONFLICT,
+                _ => return Problem::of(&Error::from(error), &id).into_response(),
+            };
+            let code = if status == StatusCode::CONFLICT { "segment-differs" } else { "bad-segment" };
+            info!(request_id = id.0, node, error = chain(&error), "segment refused");
+            Problem::new(status, code, error.to_string(), &id).into_response()
+        }
+        Err(_) => Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", "the service is stopping; come again", &id)
+            .into_response(),
+    }
+}
