@@ -1,6 +1,6 @@
 //! The collector: what each card of a node did, and who held it.
 //!
-//! It reads the driver ([`probe`]), looks for holders ([`holders`]), and puts what it saw on disk before the next tick ([`spool`]), from where it is
+//! It reads the driver ([`probe`]), makes rows of what that says ([`sampler`]), looks for holders ([`holders`]), and puts what it saw on disk before the next tick ([`spool`]), from where it is
 //! delivered to the ledger ([`delivery`]). What it does not do: no DataFusion, no Delta, no money, no decision about who pays beyond the site's
 //! own rules ([`owners`]).
 //!
@@ -10,4 +10,5 @@ pub mod delivery;
 pub mod holders;
 pub mod owners;
 pub mod probe;
+pub mod sampler;
 pub mod spool;

@@ -1,4 +1,5 @@
 //! Tests of the collector from outside, against stand-ins for what is on a node.
 
 mod holders;
+mod reading;
 mod spool;

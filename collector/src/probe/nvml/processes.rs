@@ -1,0 +1,160 @@
+//! Processes of a card: which, and what each did.
+
+use super::call::{Call, Line};
+use super::card::Tools;
+use super::raw::{Handle, ListedProcess, ProcessList};
+use crate::holders::{DeviceProcess, ProcessKind};
+use crate::probe::{CardListing, DeviceId, MigPlace, Moment};
+use cardhour_domain::{Gap, Name, Reading};
+use std::collections::{BTreeMap, HashMap};
+
+/// Lists beside the compute list are asked for at every so many lists while they are empty: the driver walks all of its clients for each.
+const OTHER_LISTS_EVERY: u32 = 4;
+
+/// What is known of a card's processes since the last list.
+#[derive(Debug)]
+pub struct Processes {
+    devices: Reading<HashMap<Name, (u32, Reading<i64>)>>,
+    work: HashMap<u32, u64>,
+    works: Reading<()>,
+    last_stamp_us: u64,
+    weighed_us: Option<i64>,
+    has_others: bool,
+}
+
+impl Default for Processes {
+    fn default() -> Self {
+        Self {
+            devices: Reading::Missing(Gap::CollectorDown),
+            work: HashMap::new(),
+            works: Reading::Missing(Gap::CollectorDown),
+            last_stamp_us: 0,
+            weighed_us: None,
+            has_others: true,
+        }
+    }
+}
+
+impl Processes {
+    /// Adds up what each process did since the last look, by the driver's ring, which wraps after some ten seconds.
+    pub fn weigh<'nvml>(&mut self, line: &mut Line, card: Handle<'nvml>, tools: &mut Tools<'nvml>, at: Moment) {
+        if matches!(&self.devices, Reading::Seen(devices) if devices.is_empty()) {
+            // Nobody is there to be told apart.
+            self.weighed_us = Some(at.monotonic_us);
+            return;
+        }
+        let last = self.last_stamp_us;
+        let (buffers, uses) = (&mut tools.buffers, &mut tools.uses);
+        self.works = line.call(Call::ProcessRing, || tools.raw.process_use(card, last, buffers, uses));
+        let since_us = self.weighed_us.replace(at.monotonic_us);
+        if let (Reading::Seen(()), Some(since_us)) = (self.works, since_us) {
+            let elapsed_us = u64::try_from(at.monotonic_us - since_us).unwrap_or(0);
+            // What is older than the last look, or above the whole, is the driver's garbage.
+            for used in tools.uses.iter().filter(|used| used.stamp_us > last && used.sm_percent <= 100) {
+                *self.work.entry(used.pid).or_default() += u64::from(used.sm_percent) * elapsed_us;
+            }
+        }
+        if let (Reading::Seen(()), Some(newest)) = (self.works, tools.uses.iter().map(|used| used.stamp_us).max()) {
+            self.last_stamp_us = self.last_stamp_us.max(newest);
+        }
+    }
+
+    /// Lists them. One process is one entry a device: a client of MPS as that, one that draws as that even where it computes too.
+    #[allow(clippy::too_many_arguments, reason = "each is another part of one card, borrowed apart")]
+    pub fn list<'nvml>(
+        &mut self,
+        line: &mut Line,
+        card: Handle<'nvml>,
+        tools: &mut Tools<'nvml>,
+        id: &DeviceId,
+        places: &[(Name, MigPlace)],
+        turn: u32,
+        out: &mut Vec<DeviceProcess>,
+    ) -> CardListing {
+        let mut seen: BTreeMap<(u32, Name), (ProcessKind, Option<u64>)> = BTreeMap::new();
+        let mut complete = Reading::Seen(());
+        let lists = [
+            (ProcessList::Compute, Call::ComputeProcesses, ProcessKind::Compute),
+            (ProcessList::Graphics, Call::GraphicsProcesses, ProcessKind::Graphics),
+            (ProcessList::Mps, Call::MpsProcesses, ProcessKind::Mps),
+        ];
+        let asks_all = self.has_others || turn.is_multiple_of(OTHER_LISTS_EVERY);
+        self.has_others &= !asks_all;
+        for (list, call, kind) in lists.into_iter().take(if asks_all { 3 } else { 1 }) {
+            match line.call(call, || tools.raw.processes(card, list, &mut tools.buffers, &mut tools.listed)) {
+                Reading::Seen(()) => {
+                    self.has_others |= kind != ProcessKind::Compute && !tools.listed.is_empty();
+                    for process in &tools.listed {
+                        seen.insert((process.pid, device_of(process, id, places)), (kind, process.memory_bytes));
+                    }
+                }
+                // A card that is cut has no graphics, and old drivers have no list of MPS clients.
+                Reading::Missing(Gap::NotSupported) if kind != ProcessKind::Compute => {}
+                Reading::Missing(gap) => complete = Reading::Missing(gap),
+            }
+        }
+        self.count(&seen, complete);
+        let work = std::mem::take(&mut self.work);
+        let count = u32::try_from(seen.len()).unwrap_or(u32::MAX);
+        out.extend(seen.into_iter().map(|((pid, device_uuid), (kind, memory_bytes))| DeviceProcess {
+            card_uuid: id.card_uuid.clone(),
+            work_weight: if places.is_empty() {
+                self.works.map(|()| work.get(&pid).copied().unwrap_or(0))
+            } else {
+                Reading::Missing(Gap::NotSupported)
+            },
+            device_uuid,
+            pid,
+            memory_bytes: memory(memory_bytes),
+            kind,
+        }));
+        CardListing { card_uuid: id.card_uuid.clone(), processes: complete.map(|()| count) }
+    }
+
+    /// How many were on a device when it was last asked.
+    pub fn count_on(&self, device: &Name) -> Reading<u32> {
+        match &self.devices {
+            Reading::Seen(devices) => Reading::Seen(devices.get(device).map_or(0, |(count, _)| *count)),
+            Reading::Missing(gap) => Reading::Missing(*gap),
+        }
+    }
+
+    /// Memory of those on a device; missing unless each told. Unit: bytes.
+    pub fn memory_on(&self, device: &Name) -> Reading<i64> {
+        match &self.devices {
+            Reading::Seen(devices) => devices.get(device).map_or(Reading::Seen(0), |(_, bytes)| *bytes),
+            Reading::Missing(gap) => Reading::Missing(*gap),
+        }
+    }
+
+    fn count(&mut self, seen: &BTreeMap<(u32, Name), (ProcessKind, Option<u64>)>, complete: Reading<()>) {
+        self.devices = complete.map(|()| {
+            let mut devices: HashMap<Name, (u32, Reading<i64>)> = HashMap::new();
+            for ((_, device), (_, bytes)) in seen {
+                let (count, sum) = devices.entry(device.clone()).or_insert((0, Reading::Seen(0)));
+                *count += 1;
+                *sum = match (*sum, memory(*bytes)) {
+                    (Reading::Seen(sum), Reading::Seen(bytes)) => Reading::Seen(sum.saturating_add(bytes)),
+                    (Reading::Missing(gap), _) | (_, Reading::Missing(gap)) => Reading::Missing(gap),
+                };
+            }
+            devices
+        });
+    }
+}
+
+/// The instance that a process is on; the card, where it names none that is known.
+fn device_of(process: &ListedProcess, id: &DeviceId, places: &[(Name, MigPlace)]) -> Name {
+    let is_there = |place: &MigPlace| {
+        process.gpu_instance == Some(place.gpu_instance)
+            && process.compute_instance.is_none_or(|id| id == place.compute_instance)
+    };
+    places.iter().find(|(_, place)| is_there(place)).map_or_else(|| id.device_uuid.clone(), |(uuid, _)| uuid.clone())
+}
+
+fn memory(bytes: Option<u64>) -> Reading<i64> {
+    match bytes {
+        None => Reading::Missing(Gap::NotSupported),
+        Some(bytes) => i64::try_from(bytes).map_or(Reading::Missing(Gap::Implausible), Reading::Seen),
+    }
+}

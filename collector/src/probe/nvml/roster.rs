@@ -1,0 +1,207 @@
+//! What is known of a node's cards from one loading of the library to the next.
+
+use super::call::Call;
+use super::fault::Fault;
+use crate::probe::{DeviceId, DeviceReading, DeviceState, Moment, Rows};
+use cardhour_domain::{EventKind, Gap, Name, NodeEvent, Reading, SeenDevice};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Unit: microseconds.
+const MINUTE_US: i64 = 60_000_000;
+const LONGEST_RESTART_PAUSE_US: i64 = 5 * MINUTE_US;
+
+/// The node's cards, the words about them that are still to be told, and when the library may be loaded anew for their sake.
+#[derive(Debug)]
+pub struct Roster {
+    node: Name,
+    /// By place on the bus, so that a card is found again where its UUID can't be asked.
+    cards: BTreeMap<Name, KnownCard>,
+    events: Vec<NodeEvent>,
+    layout: Vec<SeenDevice>,
+    restart_wanted: bool,
+    restarted_us: Option<i64>,
+    restart_pause_us: i64,
+}
+
+/// A card that has been seen since the collector started.
+#[derive(Clone, Debug)]
+pub struct KnownCard {
+    /// The card itself, then its slices.
+    pub devices: Vec<KnownDevice>,
+    /// How it was lost, while it is.
+    pub lost: Option<Gap>,
+    /// How often it was cut anew.
+    pub layout: u32,
+    /// The last error that the driver told of.
+    pub last_xid: Option<u64>,
+    /// What of its health was told already.
+    pub told: ToldHealth,
+}
+
+/// A device of a card, as it was last seen.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KnownDevice {
+    /// Which.
+    pub id: DeviceId,
+    /// Whether it is a card that is cut.
+    pub is_cut: bool,
+    /// An instance's profile.
+    pub mig_profile: Option<Name>,
+}
+
+/// Marks of a card's health that have been told, so that each is told once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ToldHealth {
+    /// Uncorrectable memory errors.
+    pub uncorrected: Option<u64>,
+    /// Rows wait to be replaced.
+    pub is_remap_pending: bool,
+    /// A row could not be replaced.
+    pub is_remap_failed: bool,
+    /// What the driver wants done.
+    pub recovery_action: u64,
+    /// Missing on the bus.
+    pub is_off_bus: bool,
+}
+
+impl Roster {
+    /// An empty one.
+    pub fn new(node: Name) -> Self {
+        Self {
+            node,
+            cards: BTreeMap::new(),
+            events: Vec::new(),
+            layout: Vec::new(),
+            restart_wanted: false,
+            restarted_us: None,
+            restart_pause_us: MINUTE_US,
+        }
+    }
+
+    /// Tells of something that happened.
+    pub fn tell(
+        &mut self,
+        at: Moment,
+        kind: EventKind,
+        id: Option<&DeviceId>,
+        number: Option<i64>,
+        detail: Option<&str>,
+    ) {
+        self.events.push(NodeEvent {
+            at: at.wall,
+            node: self.node.clone(),
+            card_uuid: id.map(|id| id.card_uuid.clone()),
+            device_uuid: id.map(|id| id.device_uuid.clone()),
+            kind,
+            number,
+            detail: detail.map(Name::from),
+        });
+    }
+
+    /// Takes what is to be told.
+    pub fn take_events(&mut self) -> Vec<NodeEvent> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// Takes devices that are new or were cut anew.
+    pub fn take_layout(&mut self) -> Vec<SeenDevice> {
+        std::mem::take(&mut self.layout)
+    }
+
+    /// A card answers. Another card in the place of an older one takes its place.
+    pub fn found(&mut self, at: Moment, id: &DeviceId) {
+        let known = self.cards.get(&id.pci_bus_id).filter(|known| known.devices[0].id.card_uuid == id.card_uuid);
+        let was_lost = known.map(|known| known.lost.is_some());
+        if was_lost == Some(false) {
+            return;
+        }
+        self.tell(at, EventKind::CardFound, Some(id), None, None);
+        if let Some(known) = self.cards.get_mut(&id.pci_bus_id).filter(|_| was_lost.is_some()) {
+            known.lost = None;
+        } else {
+            let device = KnownDevice { id: id.clone(), is_cut: false, mig_profile: None };
+            let card =
+                KnownCard { devices: vec![device], lost: None, layout: 0, last_xid: None, told: ToldHealth::default() };
+            self.cards.insert(id.pci_bus_id.clone(), card);
+        }
+    }
+
+    /// A card answers no more: told once, and the library is to be loaded anew, which is the only thing that can bring it back.
+    pub fn lose(&mut self, at: Moment, pci_bus_id: &Name, call: Call, fault: Fault) {
+        self.restart_wanted = true;
+        let Some(card) = self.cards.get_mut(pci_bus_id) else { return };
+        if card.lost.is_some() {
+            return;
+        }
+        card.lost = Some(Gap::CardLost);
+        let id = card.devices[0].id.clone();
+        tracing::warn!(card = %id.card_uuid, place = %pci_bus_id, call = call.name(), %fault, "card answers no more");
+        self.tell(at, EventKind::CardLost, Some(&id), fault.number(), Some(&format!("{}: {fault}", call.name())));
+    }
+
+    /// A card's devices as they are now.
+    pub fn cut(&mut self, pci_bus_id: &Name, devices: Vec<KnownDevice>, rows: impl IntoIterator<Item = SeenDevice>) {
+        if let Some(card) = self.cards.get_mut(pci_bus_id) {
+            card.devices = devices;
+        }
+        self.layout.extend(rows);
+    }
+
+    /// What is known of a card.
+    pub fn card(&mut self, pci_bus_id: &Name) -> Option<&mut KnownCard> {
+        self.cards.get_mut(pci_bus_id)
+    }
+
+    /// Places of all cards that have been seen.
+    pub fn places(&self) -> BTreeSet<Name> {
+        self.cards.keys().cloned().collect()
+    }
+
+    /// Rows without a value for the cards that `answer` does not hold: every card is in every tick.
+    pub fn silent(&self, at: Moment, answer: &BTreeSet<Name>, gap: Gap, out: &mut Vec<DeviceReading>) {
+        for (place, card) in &self.cards {
+            if !answer.contains(place) {
+                let gap = card.lost.unwrap_or(gap);
+                out.extend(card.devices.iter().map(|device| device.silent(at, gap)));
+            }
+        }
+    }
+
+    /// Whether the library is to be loaded anew by now: at most once a minute, and ever more rarely while that doesn't help.
+    pub fn is_restart_due(&self, now: Moment) -> bool {
+        self.restart_wanted && self.restarted_us.is_none_or(|last| now.monotonic_us - last >= self.restart_pause_us)
+    }
+
+    /// Asks for the library to be loaded anew.
+    pub fn want_restart(&mut self) {
+        self.restart_wanted = true;
+    }
+
+    /// The library is loaded anew now.
+    pub fn restarted(&mut self, now: Moment) {
+        let is_all_well = self.cards.values().all(|card| card.lost.is_none());
+        let pause_us = if self.restarted_us.is_none() || is_all_well { MINUTE_US } else { self.restart_pause_us * 2 };
+        self.restart_pause_us = pause_us.min(LONGEST_RESTART_PAUSE_US);
+        self.restarted_us = Some(now.monotonic_us);
+        self.restart_wanted = false;
+    }
+}
+
+impl KnownDevice {
+    /// A reading of it without a value.
+    pub fn silent(&self, at: Moment, gap: Gap) -> DeviceReading {
+        DeviceReading {
+            id: self.id.clone(),
+            at,
+            is_cut: self.is_cut,
+            rows: Rows::Made,
+            mig_profile: self.mig_profile.clone(),
+            busy_ring: Vec::new(),
+            memory_ring: Vec::new(),
+            power_polls: Vec::new(),
+            processes: Reading::Missing(gap),
+            process_memory_bytes: Reading::Missing(gap),
+            state: DeviceState::missing(gap),
+        }
+    }
+}

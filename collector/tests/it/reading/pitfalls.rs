@@ -1,0 +1,408 @@
+//! Pitfalls of NVML, each under its number in the notes on it.
+
+use super::story::{StageClock, card, missing, percent, play, play_with, second, stage};
+use cardhour_collector::probe::Control;
+use cardhour_domain::{EventKind, Gap, Reading};
+use std::cell::Cell;
+use std::time::Duration;
+
+const LOST_AND_BACK: &str = r#"
+[[card]]
+preset = "h100"
+copies = 8
+curve.power_w = 100
+curve.util = 50
+curve.sm = 40
+[[fault]]
+at_s = 100
+until_s = 300
+card = 2
+kind = "card_lost"
+"#;
+
+#[test]
+fn pitfall_02_one_card_that_is_lost_takes_no_other_with_it() {
+    let stage = stage(LOST_AND_BACK);
+    let story = play(&stage, 900);
+    for other in [0, 1, 3, 7] {
+        let rows = story.rows_of(&card(other));
+        assert_eq!(rows.len(), 900 / 15 - 1);
+        assert_eq!(story.energy_mj(&card(other)), (900 - 15) * 100_000);
+        assert!(rows.iter().all(|row| row.sm_active_pct == percent(40.0)), "the monitors of the others lose nothing");
+    }
+}
+
+#[test]
+fn pitfall_03_a_lost_card_is_told_once_and_comes_back_by_itself() {
+    let story = play(&stage(LOST_AND_BACK), 900);
+    assert_eq!(story.told(EventKind::CardLost), [(100, Some(15))]);
+    let found = story.told(EventKind::CardFound);
+    // Eight at the start, and one when it came back: the library is loaded anew ever more rarely, but within five minutes.
+    assert_eq!(found.len(), 9);
+    assert!((300..=600).contains(&found[8].0), "{found:?}");
+    // Its counter began anew; the first value after that counts from nothing.
+    let last = story.row(&card(2), 900);
+    assert_eq!((last.sm_active_pct, last.energy_mj.seen().map(|energy| energy.0)), (percent(40.0), Some(1_500_000)));
+    assert_eq!(story.row(&card(2), 150).sm_active_pct, missing(Gap::CardLost));
+}
+
+#[test]
+fn pitfall_03_no_call_reaches_a_lost_card() {
+    let scenario = |fault: &str| format!("[[card]]\npreset = \"l40s\"\n{fault}");
+    let calls = |fault: &str| {
+        let stage = stage(&scenario(fault));
+        play(&stage, 600);
+        ["nvmlDeviceGetPowerUsage", "nvmlInit_v2"].map(|call| stage.calls(call))
+    };
+    // Three ticks before the loss and at most the one that finds it; forty without. The stage itself loads the library once.
+    assert_eq!(calls(""), [40, 2]);
+    let [power, loads] = calls("[[fault]]\nat_s = 60\ncard = 0\nkind = \"card_lost\"\n");
+    assert!(power <= 4, "{power}");
+    assert!(loads <= 1 + 6, "{loads}");
+}
+
+#[test]
+fn pitfall_07_a_card_that_left_the_bus_without_a_word_is_told() {
+    let bus = tempfile::tempdir().unwrap();
+    let place = |n: usize| bus.path().join(format!("0000:{:02x}:00.0", n + 1));
+    for n in 0..2 {
+        std::fs::create_dir(place(n)).unwrap();
+        std::fs::write(place(n).join("vendor"), "0x10de\n").unwrap();
+        std::fs::write(place(n).join("class"), "0x030200\n").unwrap();
+    }
+    let stage =
+        stage("[[card]]\npreset = \"h100\"\ncopies = 2\n[[fault]]\nat_s = 100\ncard = 1\nkind = \"unplugged\"\n");
+    let story = play_with(&stage, 300, Some(bus.path().to_owned()), &|s, _, _| {
+        if s >= 100 {
+            drop(std::fs::remove_dir_all(place(1)));
+        }
+    });
+    let health: Vec<_> = story.events.iter().filter(|event| event.kind == EventKind::Health).collect();
+    assert_eq!(health.len(), 1, "{health:?}");
+    assert_eq!(health[0].card_uuid.as_deref(), Some(card(1).as_str()));
+    assert_eq!(story.told(EventKind::CardLost).len(), 1);
+}
+
+#[test]
+fn pitfall_12_without_a_driver_ticks_go_on_and_it_is_found_when_it_comes() {
+    let stage = stage(
+        r#"
+[[card]]
+preset = "h100"
+[[fault]]
+until_s = 100
+call = "nvmlInit_v2"
+rc = 9
+"#,
+    );
+    let story = play(&stage, 300);
+    assert_eq!(story.ticks.len(), 20);
+    assert!(story.tick(90).devices.is_empty());
+    // The pauses are 1, 2, 4, … 60 s: 1 + 2 + 4 + … + 32 + 60 = 123 s at the latest.
+    assert!(story.rows_of(&card(0)).first().unwrap().during.end() <= second(150));
+    assert!(stage.calls("nvmlInit_v2") <= 9, "{}", stage.calls("nvmlInit_v2"));
+    assert_eq!(story.told(EventKind::DriverReload), []);
+}
+
+#[test]
+fn pitfall_13_values_from_before_a_reload_are_never_served_again() {
+    let stage = stage(
+        r#"
+[[card]]
+preset = "h100"
+curve.power_w = 100
+[[fault]]
+at_s = 100
+until_s = 200
+kind = "driver_reload"
+"#,
+    );
+    let story = play(&stage, 400);
+    for s in [105, 150, 195] {
+        let state = &story.reading(&card(0), s).state;
+        assert_eq!(
+            (state.power_mw, state.temperature_c),
+            (missing(Gap::DriverError), missing(Gap::DriverError)),
+            "{s}"
+        );
+    }
+    assert_eq!(story.told(EventKind::DriverReload), [(100, Some(9))]);
+    assert_eq!(story.told(EventKind::CounterEpoch).len(), 1);
+    // 90 s to 200 s are not in any counter that is left: 75 s before, and since the reload.
+    assert_eq!(story.energy_mj(&card(0)), (75 + 200) * 100_000);
+}
+
+#[test]
+fn pitfall_15_two_versions_of_library_and_driver_are_waited_out() {
+    let stage = stage(
+        r#"
+[[card]]
+preset = "h100"
+[[fault]]
+at_s = 100
+until_s = 101
+call = "nvmlDeviceGetPowerUsage"
+rc = 18
+[[fault]]
+at_s = 100
+until_s = 200
+kind = "version_mismatch"
+"#,
+    );
+    let story = play(&stage, 400);
+    assert_eq!(story.row(&card(0), 195).temperature_c, missing(Gap::DriverError));
+    assert!(story.row(&card(0), 400).temperature_c.seen().is_some());
+}
+
+#[test]
+fn pitfall_19_what_may_not_be_read_says_so_and_leaves_the_rest() {
+    let story = play(
+        &stage(
+            r#"
+[[card]]
+preset = "h100"
+curve.power_w = 100
+[[card.layout]]
+slice = [{ profile = "1g.10gb", copies = 2 }]
+[[fault]]
+card = 0
+call = "*RunningProcesses_v3"
+rc = 4
+[[fault]]
+card = 0
+call = "nvmlDeviceGetMemoryInfo*"
+rc = 4
+"#,
+        ),
+        60,
+    );
+    let whole = story.reading(&card(0), 60);
+    assert_eq!(whole.state.memory_used_bytes, missing(Gap::NoPermission));
+    assert_eq!(story.tick(60).listings[0].processes, missing(Gap::NoPermission));
+    assert_eq!(story.energy_mj(&card(0)), 45 * 100_000);
+}
+
+#[test]
+fn pitfall_20_released_cards_have_no_handle_open_and_are_taken_back() {
+    let stage = stage("[[card]]\npreset = \"h100\"\ncurve.power_w = 100\n");
+    let (asked, calls) = (Cell::new(false), Cell::new(None));
+    let story = play_with(&stage, 400, None, &|s, _: &StageClock<'_>, control: &Control| {
+        if s >= 100 && !asked.replace(true) {
+            control.release(Duration::from_secs(120));
+        }
+        if s >= 120 && calls.get().is_none() {
+            assert_eq!(stage.calls("nvmlShutdown"), 1);
+            calls.set(Some(stage.calls("nvmlDeviceGetPowerUsage")));
+        }
+        if (120..215).contains(&s) {
+            assert_eq!(Some(stage.calls("nvmlDeviceGetPowerUsage")), calls.get());
+        }
+    });
+    assert_eq!(story.told(EventKind::Released), [(100, Some(120_000))]);
+    assert_eq!(story.row(&card(0), 150).power_mw, missing(Gap::CollectorDown));
+    // The counter went on meanwhile, so nothing is lost.
+    assert_eq!(story.energy_mj(&card(0)), (400 - 15) * 100_000);
+}
+
+#[test]
+fn pitfall_23_used_memory_is_without_what_the_driver_keeps() {
+    let story = play(&stage("[[card]]\npreset = \"h200\"\ncurve.memory_used_mib = 100\n"), 45);
+    let state = &story.reading(&card(0), 45).state;
+    assert_eq!(state.memory_used_bytes, Reading::Seen(100 * 1_048_576));
+    assert_eq!(state.memory_reserved_bytes, Reading::Seen(614 * 1_048_576));
+}
+
+#[test]
+fn pitfall_23_an_old_driver_gives_memory_by_the_older_call() {
+    let old = "[[fault]]\ncall = \"nvmlDeviceGetMemoryInfo_v2\"\nrc = 25\n";
+    let story = play(&stage(&format!("[[card]]\npreset = \"h200\"\ncurve.memory_used_mib = 100\n{old}")), 45);
+    let state = &story.reading(&card(0), 45).state;
+    // What is reserved is in it, and nothing tells how much that is.
+    assert_eq!(state.memory_used_bytes, Reading::Seen((100 + 614) * 1_048_576));
+    assert_eq!(state.memory_reserved_bytes, missing(Gap::NotSupported));
+}
+
+#[test]
+fn pitfall_25_a_list_longer_than_its_room_is_whole() {
+    let processes: String = (0..300).map(|n| format!("[[process]]\npid = {}\ncard = 0\n", 1000 + n)).collect();
+    let story = play(&stage(&format!("[[card]]\npreset = \"h100\"\n{processes}")), 30);
+    assert_eq!(story.tick(30).listings[0].processes, Reading::Seen(300));
+}
+
+#[test]
+fn pitfall_26_renumbered_fields_are_read_by_their_new_numbers() {
+    let health = |driver: &str| {
+        let story = play(&stage(&format!("driver = \"{driver}\"\n[[card]]\npreset = \"h100\"\n")), 30);
+        story.reading(&card(0), 30).state.health.thermal_violation_ns_total
+    };
+    assert_eq!(health("570.172.08"), health("580.82.07"));
+    assert!(health("580.82.07").seen().is_some());
+}
+
+#[test]
+fn pitfall_27_garbage_of_process_use_has_no_weight() {
+    let story = play(
+        &stage(
+            r#"
+[[card]]
+preset = "l40s"
+curve.util = 50
+[[process]]
+pid = 7
+card = 0
+sm_pct = 50
+[[process]]
+pid = 8
+card = 0
+sm_pct = 4000000
+"#,
+        ),
+        60,
+    );
+    let weight = |pid| story.tick(60).processes.iter().find(|process| process.pid == pid).unwrap().work_weight;
+    assert_eq!([weight(7), weight(8)], [50 * 15_000_000, 0].map(Reading::Seen));
+}
+
+#[test]
+fn pitfall_28_a_duty_cycle_latched_at_a_hundred_is_not_work() {
+    let story = play(
+        &stage(
+            r#"
+[[card]]
+preset = "l40s"
+curve.power_w = 60
+[[fault]]
+at_s = 60
+card = 0
+kind = "utilization_latched"
+"#,
+        ),
+        150,
+    );
+    assert_eq!(story.row(&card(0), 45).sm_active_pct, percent(0.0));
+    assert_eq!(story.row(&card(0), 150).sm_active_pct, missing(Gap::Implausible));
+}
+
+#[test]
+fn pitfall_29_a_card_that_always_says_nothing_is_not_idle_at_high_power() {
+    let story = play(&stage("[[card]]\npreset = \"l40s\"\ncurve.power_w = 300\n"), 60);
+    assert_eq!(story.row(&card(0), 60).sm_active_pct, missing(Gap::Implausible));
+}
+
+#[test]
+fn pitfall_31_rings_on_another_clock_and_rings_that_are_empty_when_idle_tell_the_same() {
+    let busy = |ring: &str| {
+        let scenario = format!(
+            "[[card]]\npreset = \"l40s\"\n{ring}\ncurve.power_w = 50\ncurve.util = {{ points = [[0, 0], [100, 60], [220, 0]] }}\n"
+        );
+        let story = play(&stage(&scenario), 400);
+        assert!(story.rows_of(&card(0)).iter().all(|row| row.sm_active_pct.seen().is_some()), "{ring}");
+        story.busy(&card(0))
+    };
+    for ring in ["", "ring_since_boot = true", "ring_empty_when_idle = true"] {
+        let busy = busy(ring);
+        // 60 % for 120 s; an edge is at most a period off.
+        assert!((busy - 7_200.0).abs() < 60.0 * 0.28, "{ring} {busy}");
+    }
+}
+
+#[test]
+fn pitfall_34_a_card_cut_anew_under_load_with_the_same_numbers_mixes_nothing() {
+    let stage = stage(
+        r#"
+[[card]]
+preset = "h100"
+[[card.layout]]
+slice = [{ profile = "1g.10gb", gi = 7, uuid = "MIG-old", curve.sm = 90 }]
+[[card.layout]]
+at_s = 100
+slice = [{ profile = "1g.10gb", gi = 7, uuid = "MIG-new", curve.sm = 10 }]
+[[process]]
+pid = 5
+card = 0
+slice = "MIG-new"
+"#,
+    );
+    let story = play(&stage, 200);
+    assert!(story.rows_of("MIG-old").iter().all(|row| row.sm_active_pct == percent(90.0)));
+    assert!(story.rows_of("MIG-new").iter().all(|row| row.sm_active_pct == percent(10.0)));
+    assert!(story.rows_of("MIG-new").len() >= 5);
+    assert_eq!(story.tick(180).processes[0].device_uuid, "MIG-new");
+    let layouts: Vec<_> =
+        story.tick(180).devices.iter().filter_map(|device| device.id.mig).map(|place| place.layout).collect();
+    assert_eq!(layouts, [2]);
+}
+
+#[test]
+fn pitfall_35_an_error_on_an_instance_is_told_once_with_the_instance() {
+    let story = play(
+        &stage(
+            r#"
+[[card]]
+preset = "h100"
+[[card.layout]]
+slice = [{ profile = "1g.10gb", gi = 7, uuid = "MIG-a" }, { profile = "1g.10gb", gi = 8, uuid = "MIG-b" }]
+[[event]]
+at_s = 61
+card = 0
+data = 43
+gi = 8
+ci = 0
+"#,
+        ),
+        300,
+    );
+    let xids: Vec<_> = story.events.iter().filter(|event| event.kind == EventKind::Xid).collect();
+    assert_eq!(xids.len(), 1);
+    assert_eq!((xids[0].number, xids[0].device_uuid.as_deref()), (Some(43), Some("MIG-b")));
+    assert_eq!(story.reading(&card(0), 300).state.last_xid, Reading::Seen(Some(43)));
+}
+
+#[test]
+fn pitfall_38_cards_keep_their_series_when_indexes_move() {
+    let stage = stage(
+        r#"
+[[card]]
+preset = "h100"
+curve.power_w = 100
+[[card]]
+preset = "h100"
+curve.power_w = 300
+[[fault]]
+at_s = 100
+kind = "indexes_reversed"
+[[fault]]
+at_s = 110
+until_s = 111
+call = "nvmlDeviceGetPowerUsage"
+rc = 1
+"#,
+    );
+    // At 110 s the library says that it is not initialised, so it is loaded anew, with the indexes the other way round.
+    let story = play(&stage, 300);
+    assert!(stage.calls("nvmlInit_v2") >= 1);
+    assert_eq!(story.energy_mj(&card(0)), (300 - 15) * 100_000);
+    assert_eq!(story.energy_mj(&card(1)), (300 - 15) * 300_000);
+}
+
+#[test]
+fn pitfall_43_loading_the_library_anew_many_times_leaves_nothing_behind() {
+    let stage = stage(
+        r#"
+[[card]]
+preset = "h100"
+copies = 2
+[[card.layout]]
+slice = [{ profile = "1g.10gb", copies = 2 }]
+[[fault]]
+card = 1
+at_s = 30
+kind = "card_lost"
+"#,
+    );
+    play(&stage, 3600);
+    assert!(stage.calls("nvmlInit_v2") >= 10);
+    assert_eq!(stage.calls("nvmlInit_v2"), stage.calls("nvmlShutdown"));
+    assert_eq!(stage.calls("nvmlGpmSampleAlloc"), stage.calls("nvmlGpmSampleFree"));
+    assert_eq!(stage.calls("nvmlEventSetCreate"), stage.calls("nvmlEventSetFree"));
+}
