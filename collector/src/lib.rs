@@ -4,11 +4,15 @@
 //! delivered to the ledger ([`delivery`]). What it does not do: no DataFusion, no Delta, no money, no decision about who pays beyond the site's
 //! own rules ([`owners`]).
 //!
-//! Units are in the names; rows are those of `cardhour-domain`.
+//! Start reading at [`run`]. Units are in the names; rows are those of `cardhour-domain`.
 
+pub mod config;
 pub mod delivery;
+pub mod eyes;
 pub mod holders;
 pub mod owners;
 pub mod probe;
+pub mod rows;
+pub mod run;
 pub mod sampler;
 pub mod spool;

@@ -7,6 +7,7 @@
 //!
 //! Start at [`Ledger::take_segments`]. Does not: derive anything; whoever reads next does.
 
+mod incoming;
 mod unpack;
 
 use crate::derive::{TRIES, pause};

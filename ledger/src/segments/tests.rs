@@ -326,3 +326,26 @@ async fn samples_in_any_order_are_the_same_books() {
     }
     assert_eq!(books[0], books[1]);
 }
+
+#[tokio::test]
+async fn what_lies_in_the_folder_is_taken_in_and_what_is_refused_kept_aside() {
+    let pool = Pool::empty().await;
+    pool.ledger.make_incoming().unwrap();
+    let folder = pool.ledger.folder().unwrap().join("incoming/a1");
+    std::fs::create_dir_all(&folder).unwrap();
+    for segment in told() {
+        std::fs::write(folder.join(segment.name.to_string()), &segment.bytes).unwrap();
+    }
+    let odd = SegmentName::new(BOOT, 9, Stream::Watches).to_string();
+    std::fs::write(folder.join(&odd), "no Parquet").unwrap();
+    std::fs::write(folder.join("being-written.tmp"), "half").unwrap();
+    record_booked(&pool).await;
+    pool.ledger.catch_up().await.unwrap();
+    holds(&pool).await;
+    assert_eq!(quarters(&pool).await, [6, 26, 0]);
+    let mut left: Vec<String> =
+        std::fs::read_dir(&folder).unwrap().map(|f| f.unwrap().file_name().into_string().unwrap()).collect();
+    left.sort();
+    assert_eq!(left, ["being-written.tmp", "refused"]);
+    assert!(folder.join("refused").join(odd).exists() && !pool.ledger.has_incoming());
+}

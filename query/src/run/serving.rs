@@ -25,6 +25,7 @@ pub async fn run(scene: &Scene, address: Option<SocketAddr>) -> Result<Exit, Err
 pub async fn until_stopped(books: Books, listener: TcpListener, token_file: Option<PathBuf>) -> Result<Exit, Error> {
     let token_file =
         token_file.or_else(|| books.ledger().folder().map(|folder| folder.join("token"))).ok_or(Error::NoPlace)?;
+    books.ledger().make_incoming()?;
     let token = Token::load_or_make(&token_file)?;
     if let Some(folder) = books.ledger().folder()
         && std::fs::metadata(&folder).is_ok_and(|about| about.permissions().mode() & 0o077 != 0)

@@ -10,7 +10,7 @@ use crate::error::{Error, chain};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Extension, Path, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use cardhour_domain::SegmentName;
 use cardhour_ledger::{Error as LedgerError, Ledger, Segment, Taken};
@@ -23,6 +23,8 @@ use tracing::{info, warn};
 const MOST_WAITING: usize = 256;
 /// Segments that are taken in together.
 const TOGETHER: usize = 64;
+/// The header with the BLAKE3 digest of the body, in hexadecimal.
+const DIGEST: &str = "x-cardhour-blake3";
 /// How often the books are brought up to what was taken in.
 const DERIVE_EVERY: Duration = Duration::from_secs(60);
 
@@ -56,8 +58,11 @@ async fn take_in(ledger: Ledger, mut waiting: mpsc::Receiver<Waiting>) {
                     return;
                 }
             }
-            _ = derive.tick(), if is_behind => {
-                is_behind = false;
+            _ = derive.tick() => {
+                // Also what lies in the ledger's folder `incoming` is taken in then.
+                if !std::mem::take(&mut is_behind) && !ledger.has_incoming() {
+                    continue;
+                }
                 if let Err(error) = ledger.catch_up().await {
                     // Whoever reads next tries again, and is told.
                     warn!(error = %error, "books not brought up to what nodes told");
@@ -79,6 +84,7 @@ pub async fn put(
     State(service): State<Service>,
     Extension(id): Extension<RequestId>,
     Path((node, segment)): Path<(String, String)>,
+    headers: HeaderMap,
     bytes: Bytes,
 ) -> Response {
     let name = match SegmentName::parse(&segment) {
@@ -87,6 +93,14 @@ pub async fn put(
             return Problem::new(StatusCode::BAD_REQUEST, "bad-segment-name", error.to_string(), &id).into_response();
         }
     };
+    // A body that was cut or changed on the way is none of the node's doing: it comes again.
+    if let Some(digest) = headers.get(DIGEST)
+        && digest.as_bytes() != blake3::hash(&bytes).to_hex().as_bytes()
+    {
+        let problem =
+            Problem::new(StatusCode::SERVICE_UNAVAILABLE, "damaged", "the body isn't what its digest says", &id);
+        return problem.into_response();
+    }
     let (answer, taken) = oneshot::channel();
     let waiting = Waiting { segment: Segment { node: node.as_str().into(), name, bytes }, answer };
     if service.0.intake.0.try_send(waiting).is_err() {
@@ -94,8 +108,10 @@ pub async fn put(
         return ([("retry-after", "5")], problem).into_response();
     }
     match taken.await {
-        Ok(Ok(Taken::New(rows))) => (StatusCode::CREATED, Json(json!({"taken": rows}))).into_response(),
-        Ok(Ok(Taken::Known)) => Json(json!({"taken": 0, "known": true})).into_response(),
+        Ok(Ok(Taken::New(rows))) => {
+            (StatusCode::CREATED, Json(json!({"outcome": "taken", "rows": rows}))).into_response()
+        }
+        Ok(Ok(Taken::Known)) => Json(json!({"outcome": "known"})).into_response(),
         Ok(Err(error)) => {
             let status = match &error {
                 LedgerError::BadSegment { .. } => StatusCode::UNPROCESSABLE_ENTITY,

@@ -1,0 +1,269 @@
+//! The collector's config: one file, read once, every fault of it told at once.
+//!
+//! Each key has a default but `cluster` and where to deliver. What each does is said in `deploy/collector.toml`, which a test reads.
+
+use crate::delivery::Destination;
+use crate::holders::kubernetes::KubernetesSettings;
+use crate::holders::{ControllerSettings, MapNumbers, SlurmSettings};
+use crate::owners::Rules;
+use cardhour_domain::Name;
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
+
+/// What is in force.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The cluster's name, as accounting and the file of nodes have it.
+    pub cluster: Name,
+    /// This node's name, as they have it.
+    pub node: Name,
+    /// The driver's library, where it isn't where the loader finds it.
+    pub nvml_library: Option<PathBuf>,
+    /// Where rows lie until the ledger has them.
+    pub spool: PathBuf,
+    /// How large that may become. Unit: bytes.
+    pub spool_bytes: u64,
+    /// How old a segment may become before it is sealed. Unit: seconds.
+    pub seal_after_s: u32,
+    /// The step of ticks. Unit: seconds.
+    pub step_s: u32,
+    /// Where segments go.
+    pub deliver: Destination,
+    /// Slurm, where it is on this node.
+    pub slurm: Option<SlurmSettings>,
+    /// Kubernetes, where it is on this node.
+    pub kubernetes: Option<KubernetesSettings>,
+    /// Who pays.
+    pub rules: Rules,
+}
+
+/// Why there is no config.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file can't be read.
+    #[error("cannot read config file {}", path.display())]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Some of it is wrong.
+    #[error("config file {} has {} fault(s):\n  {}", path.display(), faults.len(), faults.join("\n  "))]
+    Faults {
+        /// Which.
+        path: PathBuf,
+        /// Every one, each with its key path.
+        faults: Vec<String>,
+    },
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    cluster: String,
+    node: Option<String>,
+    nvml_library: Option<PathBuf>,
+    #[serde(default = "spool")]
+    spool: PathBuf,
+    #[serde(default = "spool_mib")]
+    spool_mib: u64,
+    #[serde(default = "seal_after_s")]
+    seal_after_s: u32,
+    #[serde(default = "step_s")]
+    step_s: u32,
+    deliver: Deliver,
+    slurm: Option<Slurm>,
+    kubernetes: Option<Kubernetes>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Deliver {
+    service: Option<String>,
+    token_file: Option<PathBuf>,
+    ca_file: Option<PathBuf>,
+    folder: Option<PathBuf>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Slurm {
+    /// One `slurmd` a name.
+    #[serde(default)]
+    nodes: Vec<String>,
+    #[serde(default = "gres_conf")]
+    gres_conf: PathBuf,
+    map_folder: Option<PathBuf>,
+    #[serde(default)]
+    map_numbers: Numbers,
+    #[serde(default = "yes")]
+    ask_controller: bool,
+    slurm_conf: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Numbers {
+    #[default]
+    Slurm,
+    Driver,
+    Minor,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Kubernetes {
+    socket: Option<PathBuf>,
+    log_folder: Option<PathBuf>,
+}
+
+fn spool() -> PathBuf {
+    "/var/lib/cardhour-collector".into()
+}
+fn spool_mib() -> u64 {
+    1024
+}
+fn seal_after_s() -> u32 {
+    900
+}
+fn step_s() -> u32 {
+    15
+}
+fn gres_conf() -> PathBuf {
+    "/etc/slurm/gres.conf".into()
+}
+fn yes() -> bool {
+    true
+}
+
+impl Config {
+    /// Reads a file. `host` is this node's name where the file gives none. Errors: it can't be read, and every fault in it.
+    pub fn load(path: &Path, host: &str) -> Result<Self, ConfigError> {
+        let text =
+            std::fs::read_to_string(path).map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
+        Self::parse(&text, host).map_err(|faults| ConfigError::Faults { path: path.to_owned(), faults })
+    }
+
+    /// Reads a text. Errors: every fault in it, each with its key path.
+    pub fn parse(text: &str, host: &str) -> Result<Self, Vec<String>> {
+        let mut faults = Vec::new();
+        let mut table: toml::Table = text.parse().map_err(|error: toml::de::Error| vec![error.to_string()])?;
+        let rules = match table.remove("owners") {
+            None => Rules::default(),
+            Some(toml::Value::Table(owners)) => Rules::from_table(&owners).unwrap_or_else(|of_owners| {
+                faults.extend(of_owners.iter().map(ToString::to_string));
+                Rules::default()
+            }),
+            Some(other) => {
+                faults.push(format!("owners: not a section [owners] but {}", other.type_str()));
+                Rules::default()
+            }
+        };
+        let file: File = match table.try_into() {
+            Ok(file) => file,
+            Err(error) => {
+                faults.push(error.to_string().trim().replace('\n', " "));
+                return Err(faults);
+            }
+        };
+        let node = file.node.unwrap_or_else(|| host.to_owned());
+        if file.cluster.is_empty() || node.is_empty() {
+            faults.push("cluster, node: empty".to_owned());
+        }
+        if !(1..=60).contains(&file.step_s) || 900 % file.step_s != 0 {
+            faults.push(format!("step_s: {} is not from 1 to 60 and a part of a quarter hour", file.step_s));
+        }
+        if !(1..=86_400).contains(&file.seal_after_s) {
+            faults.push(format!("seal_after_s: {} is not from 1 to a day", file.seal_after_s));
+        }
+        if file.spool_mib < 16 {
+            faults.push(format!("spool_mib: {} is less than 16", file.spool_mib));
+        }
+        let deliver = destination(file.deliver, &mut faults);
+        let (cluster, node): (Name, Name) = (file.cluster.into(), node.into());
+        match deliver {
+            Some(deliver) if faults.is_empty() => Ok(Self {
+                nvml_library: file.nvml_library,
+                spool: file.spool,
+                spool_bytes: file.spool_mib << 20,
+                seal_after_s: file.seal_after_s,
+                step_s: file.step_s,
+                deliver,
+                slurm: file.slurm.map(|slurm| slurm.settings(&node)),
+                kubernetes: file.kubernetes.map(|kubernetes| kubernetes.settings(&cluster, &node)),
+                rules,
+                cluster,
+                node,
+            }),
+            _ => Err(faults),
+        }
+    }
+}
+
+fn destination(deliver: Deliver, faults: &mut Vec<String>) -> Option<Destination> {
+    match deliver {
+        Deliver { service: Some(url), token_file: Some(token_file), ca_file, folder: None } => {
+            Some(Destination::Service { url, token_file, ca_file })
+        }
+        Deliver { service: None, token_file: None, ca_file: None, folder: Some(folder) } => {
+            Some(Destination::Folder(folder))
+        }
+        _ => {
+            faults.push("deliver: either service and token_file (and ca_file), or folder".to_owned());
+            None
+        }
+    }
+}
+
+impl Slurm {
+    fn settings(self, node: &Name) -> SlurmSettings {
+        let nodes = self.nodes.into_iter().map(Name::from).collect::<Vec<_>>();
+        let slurm_conf = self.slurm_conf;
+        SlurmSettings {
+            nodes: if nodes.is_empty() { vec![node.clone()] } else { nodes },
+            gres_conf: self.gres_conf,
+            map_folder: self.map_folder,
+            map_numbers: match self.map_numbers {
+                Numbers::Slurm => MapNumbers::Slurm,
+                Numbers::Driver => MapNumbers::Driver,
+                Numbers::Minor => MapNumbers::Minor,
+            },
+            controller: self.ask_controller.then(|| ControllerSettings { slurm_conf, ..ControllerSettings::default() }),
+        }
+    }
+}
+
+impl Kubernetes {
+    fn settings(self, cluster: &Name, node: &Name) -> KubernetesSettings {
+        let mut settings = KubernetesSettings::new(cluster.clone(), node.clone());
+        if let Some(socket) = self.socket {
+            settings.socket = socket;
+        }
+        settings.log_folder = self.log_folder;
+        settings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_example_can_be_read() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/collector.toml");
+        let config = Config::load(&path, "gpu01").unwrap();
+        assert_eq!((config.step_s, config.seal_after_s, config.spool_bytes), (15, 900, 1 << 30));
+        assert_eq!(&*config.node, "gpu01");
+        assert!(config.slurm.is_some() && config.kubernetes.is_none());
+    }
+
+    #[test]
+    fn every_fault_is_told_at_once() {
+        let text = "cluster = \"\"\nstep_s = 7\nspool_mib = 1\n[deliver]\nfolder = \"/x\"\nservice = \"https://y\"\n[owners]\ncolour = 1\n";
+        let faults = Config::parse(text, "n1").unwrap_err();
+        for part in ["owners.colour", "cluster", "step_s", "spool_mib", "deliver"] {
+            assert!(faults.iter().any(|fault| fault.contains(part)), "{part}: {faults:?}");
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! `cardhour-collector`: what each card of this node did, and who held it, spooled for the ledger.
+
+use cardhour_collector::config::Config;
+use cardhour_collector::run::run;
+use clap::Parser;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use tracing_subscriber::EnvFilter;
+
+/// Reads the cards of this node and who holds them, and delivers both to the ledger.
+///
+/// It needs no root: what a missing right costs is said in the log. SIGUSR1 lets go of the cards for five minutes, so that one can be reset.
+#[derive(Debug, Parser)]
+#[command(
+    version,
+    after_help = "Example:\n  cardhour-collector --config /etc/cardhour/collector.toml\n  RUST_LOG=debug cardhour-collector --config collector.toml"
+)]
+struct Options {
+    /// Its config file
+    #[arg(long, value_name = "FILE", default_value = "/etc/cardhour/collector.toml")]
+    config: PathBuf,
+    /// The driver's library, instead of the config's or the one the loader finds
+    #[arg(long, value_name = "FILE")]
+    nvml_lib: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let options = Options::parse();
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let mut config = match Config::load(&options.config, host.trim()) {
+        Ok(config) => config,
+        Err(error) => {
+            eprintln!("cardhour-collector: {}", chain(&error));
+            return ExitCode::from(2);
+        }
+    };
+    config.nvml_library = options.nvml_lib.or(config.nvml_library);
+    match run(&config) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("cardhour-collector: {}", chain(&error));
+            ExitCode::from(3)
+        }
+    }
+}
+
+/// An error and its causes in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}

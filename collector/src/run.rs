@@ -1,0 +1,199 @@
+//! The daemon: cards, holders, spool and delivery, from start to stop.
+//!
+//! Three threads and what they own: this one reads cards, looks for holders and spools, tick by tick; `delivery` hands sealed segments over; the
+//! watchdog looks whether a call into the driver has hung. Signals come in on a fourth, which only passes them on.
+
+use crate::config::Config;
+use crate::delivery::{Delivery, DeliveryConfig, DeliveryError};
+use crate::eyes::Eyes;
+use crate::probe::{Control, Hung, SystemClock, TickReadings, Watchdog, nvml};
+use crate::rows::RowMaker;
+use crate::sampler::{Sampler, step};
+use crate::spool::{Spool, SpoolConfig, SpoolError};
+use cardhour_domain::columns::Rows;
+use cardhour_domain::{EventKind, NodeEvent, Timestamp};
+use std::io;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// After that a call into the driver has hung: nothing can end it but the end of the process.
+const HUNG_AFTER: Duration = Duration::from_secs(30);
+/// How often delivery looks for sealed segments.
+const DELIVER_EVERY: Duration = Duration::from_secs(10);
+/// For how long cards are let go when an operator asks by signal.
+const RELEASE_FOR: Duration = Duration::from_secs(300);
+
+/// Why the daemon doesn't run.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The spool can't be used.
+    #[error("the spool can't be used")]
+    Spool(#[from] SpoolError),
+    /// There is nowhere to deliver to.
+    #[error("segments can't be delivered as the config says")]
+    Delivery(#[from] DeliveryError),
+    /// The system gives no thread, or has no `/proc`.
+    #[error("cannot {doing}")]
+    System {
+        /// What was being done.
+        doing: &'static str,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_unix_ms(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// The kernel's boot id as a number.
+fn boot_id() -> io::Result<u128> {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
+    let digits: String = text.trim().chars().filter(|c| *c != '-').collect();
+    u128::from_str_radix(&digits, 16).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "no boot id"))
+}
+
+/// A spool that two threads write to.
+#[derive(Clone)]
+struct Shared(Arc<Mutex<Spool>>);
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Spool> {
+        // A thread that panicked left the journal whole: its frames are checked one by one.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Runs until SIGTERM or SIGINT; SIGUSR1 lets go of the cards for five minutes, so that one can be reset. Errors: it can't begin.
+pub fn run(config: &Config) -> Result<(), RunError> {
+    let system = |doing| move |source| RunError::System { doing, source };
+    let boot = boot_id().map_err(system("read the boot id"))?;
+    let settings = SpoolConfig {
+        spool_bytes: config.spool_bytes,
+        seal_after_ms: i64::from(config.seal_after_s) * 1000,
+        ..SpoolConfig::new(&config.spool, config.node.clone())
+    };
+    let (spool, recovered) = Spool::open(settings, boot, now())?;
+    if recovered.journals > 0 || recovered.torn_bytes > 0 {
+        tracing::info!(
+            journals = recovered.journals,
+            torn_bytes = recovered.torn_bytes,
+            "an earlier life's rows sealed"
+        );
+    }
+    let spool = Shared(Arc::new(Mutex::new(spool)));
+    let delivery = Delivery::new(DeliveryConfig {
+        spool: config.spool.clone(),
+        node: config.node.clone(),
+        to: config.deliver.clone(),
+    })?;
+    let mut probe = nvml::NvmlProbe::new(nvml::NvmlConfig {
+        library: config.nvml_library.clone(),
+        step_ms: i64::from(config.step_s) * 1000,
+        ..nvml::NvmlConfig::new(config.node.clone(), config.cluster.clone())
+    });
+    let mut eyes = Eyes::open(config).map_err(system("look at processes"))?;
+    let stopped = Arc::new(AtomicBool::new(false));
+    pass_signals_on(probe.control()).map_err(system("listen for signals"))?;
+    let (of_hung, node) = (spool.clone(), config.node.clone());
+    let _watchdog = Watchdog::start(probe.heartbeat(), HUNG_AFTER, move |hung| end_hung(&hung, &of_hung, &node))
+        .map_err(system("start the watchdog"))?;
+    let delivering = deliver_aside(delivery, stopped.clone()).map_err(system("start delivery"))?;
+
+    tracing::info!(node = %config.node, cluster = %config.cluster, step_s = config.step_s, "collecting");
+    let mut sampler = Sampler::new(config.node.clone());
+    let mut maker = RowMaker::new(config.cluster.clone(), config.node.clone(), i64::from(config.step_s) * 1000);
+    let mut is_first = true;
+    let mut tick = |mut readings: TickReadings| {
+        if std::mem::take(&mut is_first) {
+            readings.events.push(event(&config.node, EventKind::Started, None, "collector started"));
+        }
+        let stepped = step(&mut sampler, &readings);
+        let look = eyes.look(&readings);
+        let devices = std::mem::take(&mut readings.layout);
+        let rows = maker.rows(&readings, stepped, look, devices);
+        let mut spool = spool.lock();
+        if let Err(error) = spool.append(&rows, now()) {
+            tracing::warn!(error = %error, "tick not on disk; holdings wait in memory");
+        }
+        if let Err(error) = spool.seal_if_due(now()) {
+            tracing::warn!(error = %error, "segments not sealed; tried again at the next tick");
+        }
+        ControlFlow::Continue(())
+    };
+    probe.run(&SystemClock::start(), &mut tick);
+
+    spool.lock().seal(now())?;
+    stopped.store(true, Ordering::Relaxed);
+    delivering.thread().unpark();
+    if delivering.join().is_err() {
+        tracing::warn!("delivery ended early; what is left goes at the next start");
+    }
+    tracing::info!("stopped");
+    Ok(())
+}
+
+fn event(node: &cardhour_domain::Name, kind: EventKind, number: Option<i64>, detail: &str) -> NodeEvent {
+    let detail = Some(detail.into());
+    NodeEvent { at: now(), node: node.clone(), card_uuid: None, device_uuid: None, kind, number, detail }
+}
+
+/// Records that a call has hung and ends the process: nothing else frees its thread, and who supervises starts another.
+fn end_hung(hung: &Hung, spool: &Shared, node: &cardhour_domain::Name) {
+    let ms = i64::try_from(hung.since.as_millis()).unwrap_or(i64::MAX);
+    tracing::error!(call = hung.call, card = %hung.card, hung_ms = ms, "a call into the driver hung; starting anew");
+    let rows = [Rows::Events(vec![event(node, EventKind::Hung, Some(ms), hung.call)])];
+    let mut spool = spool.lock();
+    if let Err(error) = spool.append(&rows, now()) {
+        tracing::error!(error = %error, "the hung call isn't on record");
+    }
+    std::process::abort();
+}
+
+/// Delivers on a thread of its own, until stopped and once more then.
+fn deliver_aside(mut delivery: Delivery, stopped: Arc<AtomicBool>) -> io::Result<std::thread::JoinHandle<()>> {
+    let run = move || {
+        loop {
+            let is_last = stopped.load(Ordering::Relaxed);
+            let delivered = delivery.run_once(now());
+            for refusal in &delivered.refused {
+                tracing::error!(?refusal, "a segment was refused and is kept aside");
+            }
+            if let Some(trouble) = &delivered.trouble {
+                tracing::warn!(?trouble, left = delivered.left, "segments wait");
+            }
+            if is_last {
+                return;
+            }
+            if delivered.left == 0 || delivered.trouble.is_some() {
+                std::thread::park_timeout(DELIVER_EVERY);
+            }
+        }
+    };
+    std::thread::Builder::new().name("delivery".into()).spawn(run)
+}
+
+/// Passes signals on to the probe's thread.
+fn pass_signals_on(control: Arc<Control>) -> io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let listen = {
+        let _inside = runtime.enter();
+        let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        let mut release = signal(SignalKind::user_defined1())?;
+        async move {
+            loop {
+                tokio::select! {
+                    _ = term.recv() => return control.stop(),
+                    _ = int.recv() => return control.stop(),
+                    _ = release.recv() => control.release(RELEASE_FOR),
+                }
+            }
+        }
+    };
+    std::thread::Builder::new().name("signals".into()).spawn(move || runtime.block_on(listen))?;
+    Ok(())
+}
