@@ -1,6 +1,6 @@
 //! The node's own eyes: once a look, who holds its devices.
 //!
-//! The rim that reads `/proc`, map files and the controller, and hands what they say to the pure parts ([`slurm`], [`session`], [`join`]).
+//! The rim that reads `/proc`, map files and the controller, and hands what they say to the pure parts ([`super::slurm`], [`super::session`], [`super::join`]).
 //! Everything it keeps from one look to the next it could find again: a collector that starts in the middle of a job names it the same.
 
 mod doing;
