@@ -67,7 +67,7 @@ impl Stat {
         let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
         let small = |field: usize| number(field).and_then(|n| u32::try_from(n).ok());
         let terminal = fields.get(7 - 3)?.parse::<i64>().ok()? as u32;
-        let terminal = (terminal != 0).then(|| Terminal {
+        let terminal = (terminal != 0).then_some(Terminal {
             major: (terminal >> 8) & 0xfff,
             minor: (terminal & 0xff) | ((terminal >> 12) & 0xfff00),
         });

@@ -80,9 +80,11 @@ fn by_place(facts: &ProcessFacts, lineage: &[Link]) -> Option<Belongs> {
             // systemd numbers each start of a unit.
             let invocation = facts.environ.as_ref().and_then(|environ| environ.get("INVOCATION_ID"));
             let run = invocation.and_then(|id| id.get(..12)).unwrap_or("unit");
-            // Its own services hold many sessions each; those are told apart below.
-            (!KEEPERS.iter().any(|keeper| unit.trim_end_matches(".service") == *keeper) && !unit.starts_with("ssh"))
-                .then(|| ())?;
+            // Daemons of the system keep sessions of many people; those are told apart below.
+            let name = unit.trim_end_matches(".service");
+            if KEEPERS.contains(&name) || name.starts_with("ssh") {
+                return None;
+            }
             whole(kind, unit.to_string(), run.to_owned())
         }
         Place::UserUnit { unit, uid } if !unit.starts_with("user@") => {

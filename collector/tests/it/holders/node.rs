@@ -1,8 +1,8 @@
 //! A node drawn in a folder: its `/proc`, `/sys`, `/dev`, map files and `gres.conf`, and one look at it as text.
 
 use cardhour_collector::holders::{
-    Aliases, CardAlias, Claimant, DeviceProcess, LookInput, LookSettings, Looker, MapNumbers, Pods, ProcessKind,
-    Scheduling, SlurmSettings, VgpuInstance,
+    Aliases, CardAlias, Claimant, ControllerSettings, DeviceProcess, LookInput, LookSettings, Looker, MapNumbers, Pods,
+    ProcessKind, Scheduling, SlurmSettings, VgpuInstance,
 };
 use cardhour_collector::owners::Rules;
 use cardhour_domain::{CardShare, Gap, Name, Reading, SeenDevice, Timestamp};
@@ -25,6 +25,7 @@ pub struct Node {
     pub rules: Rules,
     pub scheduling: Scheduling,
     pub has_slurm: bool,
+    pub controller: Option<ControllerSettings>,
     pub unlisted: BTreeSet<Name>,
 }
 
@@ -89,6 +90,7 @@ impl Node {
             rules: Rules::default(),
             scheduling: Scheduling::Open,
             has_slurm: false,
+            controller: None,
             unlisted: BTreeSet::new(),
             folder,
         };
@@ -149,7 +151,7 @@ impl Node {
             gres_conf: self.path("gres.conf"),
             map_folder: Some(self.path("jobmap")),
             map_numbers: MapNumbers::Slurm,
-            controller: None,
+            controller: self.controller.clone(),
         });
         // Names of users come from a command that these tests give.
         let getent = self.path("getent");

@@ -1,7 +1,7 @@
-//! Slurm by what lies on the node: map files, control groups, titles of its daemons, environments. No controller.
+//! Slurm by what lies on the node (map files, control groups, titles of its daemons, environments), and by a controller that is a script.
 
-use crate::holders::node::{BOOTED_AT_S, Node};
-use cardhour_collector::holders::Scheduling;
+use crate::holders::node::{BOOTED_AT_S, Node, write_program};
+use cardhour_collector::holders::{ControllerSettings, Scheduling};
 use std::fs;
 
 const NOW: i64 = BOOTED_AT_S + 10_000;
@@ -128,4 +128,92 @@ fn s11_a_collector_that_starts_in_the_middle_finds_the_same() {
     let first = node.look(&mut looker, NOW);
     assert_eq!(node.look(&mut looker, NOW + 30).held, first.held);
     assert_eq!(node.look(&mut node.looker(), NOW + 60).held, first.held);
+}
+
+/// A controller that has what the file `list` says, and knows job 22 alone.
+fn with_controller(node: &mut Node) {
+    let (squeue, scontrol) = (node.path("squeue"), node.path("scontrol"));
+    write_program(&squeue, &format!("cat {} || exit 1", node.path("list").display()));
+    let job = "JobId=22 JobName=x\\n   UserId=alice(1000) GroupId=x(1)\\n   Account=research QOS=normal\\n   JobState=RUNNING Reason=None\\n   \
+               StartTime=1700009000 EndTime=1\\n   Partition=gpu\\n   JOB_GRES=gpu:2\\n     Nodes=n1 CPU_IDs=0 Mem=1 GRES=gpu:2(IDX:0-1)\\n   MinCPUsNode=1\\n";
+    write_program(
+        &scontrol,
+        &format!("case $* in --version) echo slurm 22.05.8;; *22) printf '{job}';; *) exit 1;; esac"),
+    );
+    let timeout = std::time::Duration::from_secs(30);
+    node.controller = Some(ControllerSettings { squeue, scontrol, timeout, ..ControllerSettings::default() });
+}
+
+fn list(node: &Node, jobs: &str) {
+    fs::write(node.path("list"), jobs).unwrap();
+}
+
+/// K05, S21: the seconds of a job's end are its own, and no more than one look comes after them.
+#[test]
+fn s21_a_job_holds_while_its_epilog_runs_and_is_gone_at_the_next_look() {
+    let mut node = node();
+    with_controller(&mut node);
+    map(&node, "0", "22\n", NOW - 50);
+    list(&node, "22|RUNNING|1700009000\n");
+    let mut looker = node.looker();
+    let run = "22 b1700009000 scheduler 1 alice";
+    let held = [format!("c {run}"), format!("d {run}")];
+    assert_eq!(node.look(&mut looker, NOW).held, held);
+    fs::remove_file(node.path("jobmap/0")).unwrap();
+    list(&node, "22|COMPLETING|1700009000\n");
+    for later in [10, 20, 30] {
+        assert_eq!(node.look(&mut looker, NOW + later).held, held, "{later}");
+    }
+    list(&node, "");
+    let seen = node.look(&mut looker, NOW + 40);
+    assert_eq!((seen.held, seen.watched.as_str()), (vec![], "abcd"));
+}
+
+/// S20: what the node sees of a job is life, whatever the controller has lost.
+#[test]
+fn s20_a_job_that_the_controller_lost_is_held_while_its_processes_live() {
+    let mut node = node();
+    with_controller(&mut node);
+    list(&node, "");
+    node.process(301, "python", 1, 1000, "/slurm/uid_1000/job_22/step_0", "SLURM_JOB_ID=22 SLURM_JOB_GPUS=0", "python");
+    node.on('d', 301);
+    let mut looker = node.looker();
+    assert_eq!(node.look(&mut looker, NOW).held.len(), 2, "by what it still says of it");
+    node.end(301);
+    node.on_devices.clear();
+    assert_eq!(node.look(&mut looker, NOW + 30).held, Vec::<String>::new());
+}
+
+/// A controller that is away makes nothing free: after its word has aged, cards without other proof are not watched.
+#[test]
+fn while_the_controller_is_away_cards_are_not_called_free() {
+    let mut node = node();
+    with_controller(&mut node);
+    list(&node, "22|RUNNING|1700009000\n");
+    let mut looker = node.looker();
+    assert_eq!(node.look(&mut looker, NOW).held.len(), 2);
+    fs::remove_file(node.path("list")).unwrap();
+    let aged = node.look(&mut looker, NOW + 300);
+    assert_eq!((aged.held, aged.watched.as_str()), (vec![], ""));
+    assert!(aged.events.iter().any(|event| event.starts_with("source_failed")), "{:?}", aged.events);
+}
+
+/// What outlived its job in a session of its own is no job's any more.
+#[test]
+fn s09_a_process_with_the_environment_of_a_job_that_ended_is_a_process() {
+    let mut node = node();
+    with_controller(&mut node);
+    list(&node, "");
+    node.process(301, "python", 1, 1000, "/", "SLURM_JOB_ID=21 SLURM_JOB_GPUS=0,1,2,3", "python");
+    node.on('d', 301);
+    assert_eq!(node.look(&mut node.looker(), NOW).held, ["d python[301] bootb001b001-301-30100 process - alice"]);
+}
+
+#[test]
+fn root_in_a_container_cannot_play_slurms_daemon() {
+    let mut node = node();
+    node.process(300, "slurmstepd", 1, 0, &format!("/docker/{}", "f".repeat(64)), "", "x");
+    fs::write(node.path("proc/300/cmdline"), "slurmstepd: [22.batch]").unwrap();
+    node.process(301, "bash", 300, 0, "/", "SLURM_JOB_ID=22 SLURM_JOB_GPUS=0,1,2,3", "bash");
+    assert_eq!(node.look(&mut node.looker(), NOW).held, Vec::<String>::new());
 }
