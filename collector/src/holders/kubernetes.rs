@@ -251,7 +251,8 @@ impl Kubernetes {
     ) -> Option<Vec<PodGrant>> {
         match self.kubelet.list() {
             Ok(grants) => {
-                let containers = |grant: &PodGrant| Some((grant.pod.clone(), self.cache.get(&grant.pod)?.containers.clone()));
+                let containers =
+                    |grant: &PodGrant| Some((grant.pod.clone(), self.cache.get(&grant.pod)?.containers.clone()));
                 let containers = grants.iter().filter_map(containers).collect();
                 self.last_list = Some(LastList { grants: grants.clone(), containers, looks_ago: 0 });
                 Some(grants)

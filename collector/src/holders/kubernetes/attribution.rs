@@ -88,7 +88,9 @@ pub fn attribute(known: &Known<'_>) -> (Shares, BTreeSet<Finding>) {
         for claimed in grant.claimed.iter().filter(|claimed| claimed.driver == GPU_DRIVER) {
             add_claimed(known, &grant.pod, claimed, &shared_claims, &mut own, &mut found);
         }
-        if !ours.is_empty() && let Some(parts) = vgpu_parts(known, facts, &mut found) {
+        if !ours.is_empty()
+            && let Some(parts) = vgpu_parts(known, facts, &mut found)
+        {
             own = parts;
         }
         if known.sharing.reservation_namespaces.contains(&facts.namespace) {
@@ -206,12 +208,15 @@ fn vgpu_parts(known: &Known<'_>, facts: &PodFacts, found: &mut Found) -> Option<
 /// Gives what a reservation pod holds to those for whom it does. Where none of them is known, the reservation itself holds it: nobody else can
 /// have the card.
 fn spread_over_group(known: &Known<'_>, reservation: &PodFacts, mut own: Own, found: &mut Found) -> Own {
-    if own.is_empty() && let Some(card) = gpu_groups::reserved_uuid(reservation).and_then(|uuid| known.devices.by_uuid(uuid)) {
+    if own.is_empty()
+        && let Some(card) = gpu_groups::reserved_uuid(reservation).and_then(|uuid| known.devices.by_uuid(uuid))
+    {
         own.insert(DeviceKey::of(&card), Some(card.share));
     }
     let Some(group) = gpu_groups::reserved_group(reservation) else { return own };
     let is_user = |pod: &&PodFacts| !known.sharing.reservation_namespaces.contains(&pod.namespace);
-    let users: Vec<&PodFacts> = known.pods.values().filter(is_user).filter(|pod| gpu_groups::is_in(pod, group)).collect();
+    let users: Vec<&PodFacts> =
+        known.pods.values().filter(is_user).filter(|pod| gpu_groups::is_in(pod, group)).collect();
     if users.is_empty() {
         return own;
     }

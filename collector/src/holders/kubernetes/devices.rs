@@ -122,7 +122,11 @@ mod tests {
         let instance = |uuid: &str, index, gpu_instance| Device {
             device_uuid: uuid.into(),
             share: CardShare::from_fraction(3, 7).unwrap(),
-            instance: Some(Instance { index: Some(index), gpu_instance: Some(gpu_instance), compute_instance: Some(0) }),
+            instance: Some(Instance {
+                index: Some(index),
+                gpu_instance: Some(gpu_instance),
+                compute_instance: Some(0),
+            }),
             ..card("GPU-b", 1, 0)
         };
         Devices(vec![card("GPU-a", 0, 1), card("GPU-b", 1, 0), instance("MIG-x", 0, 1), instance("MIG-y", 1, 2)])

@@ -51,9 +51,13 @@ impl Finding {
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::UnknownDevice { pod, id } => write!(f, "pod {pod} was given {id}, which leads to no device of this node"),
+            Self::UnknownDevice { pod, id } => {
+                write!(f, "pod {pod} was given {id}, which leads to no device of this node")
+            }
             Self::UnknownReplicas { device_uuid } => write!(f, "nothing says how many replicas {device_uuid} has"),
-            Self::UnreadAnnotation { pod, annotation } => write!(f, "annotation {annotation} of pod {pod} can't be read"),
+            Self::UnreadAnnotation { pod, annotation } => {
+                write!(f, "annotation {annotation} of pod {pod} can't be read")
+            }
             Self::KubeletFailed(why) => write!(f, "the kubelet's list can't be had: {why}"),
             Self::PodsFailed(why) => write!(f, "the API server can't be asked about pods: {why}"),
             Self::SlicesFailed(why) => write!(f, "the API server can't be asked about resource slices: {why}"),

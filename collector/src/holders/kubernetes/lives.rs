@@ -43,10 +43,10 @@ impl Lives {
     /// The life that is told of: the one that had the name, or a new one.
     pub fn settle(&mut self, at: Timestamp, word: &Word<'_>) -> &Life {
         let given = given(word.grant);
-        let facts = word.facts.cloned().unwrap_or_else(|| PodFacts {
-            uid: word.folder_uid.cloned(),
-            ..PodFacts::named(word.pod)
-        });
+        let facts = word
+            .facts
+            .cloned()
+            .unwrap_or_else(|| PodFacts { uid: word.folder_uid.cloned(), ..PodFacts::named(word.pod) });
         let same = self.by_name.get(word.pod).is_some_and(|life| life.goes_on(&facts, &given, word.facts.is_some()));
         if !same {
             let run = match &facts.uid {

@@ -166,7 +166,25 @@ mod tests {
 
     #[test]
     fn what_is_in_no_form_is_refused_and_not_taken_for_a_device() {
-        for text in ["", "GPU-", "MIG-", "gpu", "-1", "+1", "1:", "::1", "nvidia", "nvidiactl", "nvidia0/gi", "GPU-a::", "GPU-a::x", "MIG-GPU-a/1", "GPU-a b", "GPU-a-b-c-d-e-f", "99999999999"] {
+        for text in [
+            "",
+            "GPU-",
+            "MIG-",
+            "gpu",
+            "-1",
+            "+1",
+            "1:",
+            "::1",
+            "nvidia",
+            "nvidiactl",
+            "nvidia0/gi",
+            "GPU-a::",
+            "GPU-a::x",
+            "MIG-GPU-a/1",
+            "GPU-a b",
+            "GPU-a-b-c-d-e-f",
+            "99999999999",
+        ] {
             assert_eq!(PluginId::parse(text), Err(PluginIdError(text.to_owned())), "{text}");
         }
     }

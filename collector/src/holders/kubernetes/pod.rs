@@ -269,7 +269,10 @@ mod tests {
         let facts = pod.facts();
         assert_eq!(facts.pod(), PodName::new("vision", "train-0"));
         assert_eq!(facts.uid.as_deref(), Some("u-1"));
-        assert_eq!(facts.annotations.keys().map(|key| &**key).collect::<Vec<_>>(), ["note", "scheduling.volcano.sh/queue-name"]);
+        assert_eq!(
+            facts.annotations.keys().map(|key| &**key).collect::<Vec<_>>(),
+            ["note", "scheduling.volcano.sh/queue-name"]
+        );
         assert_eq!(facts.made_by.map(|by| (by.kind, by.name)), Some(("Job".into(), "train".into())));
         assert_eq!(facts.service_account.as_deref(), Some("runner"));
         assert_eq!(facts.priority_class.as_deref(), Some("high"));

@@ -52,7 +52,8 @@ mod tests {
 
     #[test]
     fn a_folder_tells_a_uid_where_one_pod_alone_has_the_name() {
-        let folder = PodFolder::of(["a_web-0_u-1", "b_web-0_u-2", "a_db-0_u-3", "a_db-0_u-4", "lost+found", "a_b", "a_c_"]);
+        let folder =
+            PodFolder::of(["a_web-0_u-1", "b_web-0_u-2", "a_db-0_u-3", "a_db-0_u-4", "lost+found", "a_b", "a_c_"]);
         let uid = |namespace: &str, name: &str| folder.uid(&PodName::new(namespace, name)).map(|uid| uid.to_string());
         assert_eq!(uid("a", "web-0").as_deref(), Some("u-1"));
         assert_eq!(uid("b", "web-0").as_deref(), Some("u-2"));

@@ -66,7 +66,15 @@ mod tests {
 
     #[test]
     fn another_form_is_no_list_of_parts() {
-        for text in ["", ";", "GPU-a", "GPU-a,NVIDIA,x,0:;", "MLU-a,MLU,100,10:;", "GPU-a[0-1],NVIDIA,100,10:;", "GPU-a,NVIDIA,1,1:GPU-b:;"] {
+        for text in [
+            "",
+            ";",
+            "GPU-a",
+            "GPU-a,NVIDIA,x,0:;",
+            "MLU-a,MLU,100,10:;",
+            "GPU-a[0-1],NVIDIA,100,10:;",
+            "GPU-a,NVIDIA,1,1:GPU-b:;",
+        ] {
             assert_eq!(parse(text), None, "{text}");
         }
     }

@@ -46,7 +46,11 @@ impl ApiAddress {
 
     /// As a URL writes it: an address of IPv6 in brackets.
     fn authority(&self) -> String {
-        if self.host.contains(':') { format!("[{}]:{}", self.host, self.port) } else { format!("{}:{}", self.host, self.port) }
+        if self.host.contains(':') {
+            format!("[{}]:{}", self.host, self.port)
+        } else {
+            format!("{}:{}", self.host, self.port)
+        }
     }
 }
 
@@ -71,7 +75,8 @@ pub(super) async fn get(settings: &ApiSettings, path: &str) -> Result<Reply, Api
 
 async fn ask(address: &ApiAddress, path: &str) -> Result<Reply, ApiError> {
     let at = address.authority();
-    let unreachable = |source: Box<dyn std::error::Error + Send + Sync>| ApiError::Unreachable { at: at.clone(), source };
+    let unreachable =
+        |source: Box<dyn std::error::Error + Send + Sync>| ApiError::Unreachable { at: at.clone(), source };
     let mut request = Request::get(path).header(HOST, &at).header(ACCEPT, "application/json");
     request = request.header(USER_AGENT, concat!("cardhour-collector/", env!("CARGO_PKG_VERSION")));
     if let Some(file) = &address.token_file {
@@ -80,7 +85,8 @@ async fn ask(address: &ApiAddress, path: &str) -> Result<Reply, ApiError> {
     }
     let request = request.body(Empty::<Bytes>::new()).map_err(|error| unreachable(error.into()))?;
 
-    let stream = TcpStream::connect((address.host.as_str(), address.port)).await.map_err(|error| unreachable(error.into()))?;
+    let stream =
+        TcpStream::connect((address.host.as_str(), address.port)).await.map_err(|error| unreachable(error.into()))?;
     let (mut sender, connection) = match &address.ca_file {
         None => handshake(stream).await.map_err(|error| unreachable(error.into()))?,
         Some(ca_file) => {

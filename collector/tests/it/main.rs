@@ -1,0 +1,3 @@
+//! The collector's parts together, over real sockets and files.
+
+mod kubernetes;
