@@ -69,14 +69,13 @@ impl Store {
         self.tell("BOOKMARK", object);
     }
 
-    /// Ends all watches, as a server does after some minutes, and forgets what happened.
-    pub fn end_watches_and_forget(&mut self) {
-        self.watchers.clear();
+    /// Forgets what happened.
+    pub fn forget(&mut self) {
         self.forgotten = self.version;
         self.events.clear();
     }
 
-    /// Ends all watches.
+    /// Ends all watches, as a server does after some minutes.
     pub fn end_watches(&mut self) {
         self.watchers.clear();
     }

@@ -1,6 +1,6 @@
 //! Kubelets that are slow, gone, or made anew.
 
-use super::api_server::Server;
+use super::api_server::{Server, Store};
 use super::node::{Node, findings, held, pod};
 use cardhour_collector::holders::kubernetes::PodFacts;
 use cardhour_collector::holders::kubernetes::pod_resources::{KubeletError, PodResources};
@@ -58,9 +58,12 @@ fn s27_a_slow_kubelet_leaves_no_hole() {
     );
 }
 
+/// Something that happens at the API server.
+type Change = fn(&mut Store);
+
 #[test]
 fn s27_in_a_hole_nothing_is_carried_of_a_pod_that_changed() {
-    let changes: [(&str, fn(&mut super::api_server::Store)); 4] = [
+    let changes: [(&str, Change); 4] = [
         ("over", |store| store.put(pod("a/p", "u-1", "Succeeded"))),
         ("deleted", |store| store.delete("a", "p")),
         ("another of its name", |store| {
@@ -74,6 +77,7 @@ fn s27_in_a_hole_nothing_is_carried_of_a_pod_that_changed() {
         }),
     ];
     for (what, change) in changes {
+        println!("{what}");
         let server = Server::start();
         let mut node = Node::new(Some(server), |settings| settings.carried_looks = 1_000_000);
         node.store(|store| {
@@ -86,7 +90,6 @@ fn s27_in_a_hole_nothing_is_carried_of_a_pod_that_changed() {
         node.expect(&["a/p uidu-1 GPU-a 18018000", "b/q uidu-9 GPU-b 18018000"]);
         node.store(change);
         node.expect_soon(&["b/q uidu-9 GPU-b 18018000"]);
-        println!("{what}");
     }
 }
 

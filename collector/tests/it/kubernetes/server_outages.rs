@@ -125,8 +125,9 @@ fn watches_that_end_and_versions_that_are_forgotten_lose_no_pod() {
         assert_eq!(node.store(|store| store.asked_for("resourceVersion=0")), 1);
         // The watch ends, and what happened since is forgotten: the list is read again.
         node.store(|store| {
+            store.end_watches();
             store.put(pod("a/q", "u-2", "Succeeded"));
-            store.end_watches_and_forget();
+            store.forget();
         });
         node.expect_soon(&[]);
         assert_eq!(node.store(|store| store.asked_for("resourceVersion=0")), 2, "refuses: {refuses_expired}");
