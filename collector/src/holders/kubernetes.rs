@@ -22,6 +22,7 @@ pub mod pod_resources;
 pub mod replicas;
 pub mod resource_names;
 pub mod resource_slices;
+pub mod settings;
 pub mod vgpu_annotation;
 mod wire;
 
@@ -32,6 +33,7 @@ pub use finding::Finding;
 pub use kubelet_list::PodName;
 pub use pod::{MadeBy, Phase, PodFacts};
 pub use resource_names::ResourceNames;
+pub use settings::KubernetesSettings;
 
 use super::Held;
 use api_server::{ApiError, ApiServer};
@@ -48,8 +50,6 @@ use resource_slices::{GPU_DRIVER, PublishedDevices};
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::io;
-use std::path::PathBuf;
-use std::time::Duration;
 
 /// How long what plugins and drivers offer is believed. Unit: milliseconds. It changes when a plugin is set anew; a device that isn't known is
 /// asked for sooner.
@@ -57,46 +57,6 @@ const OFFER_MS: i64 = 300_000;
 
 /// How long not to ask again for what wasn't told. Unit: milliseconds.
 const ASK_AGAIN_MS: i64 = 30_000;
-
-/// Where to ask on a Kubernetes node, and by which rules.
-#[derive(Clone, Debug)]
-pub struct KubernetesSettings {
-    /// The cluster, as the books name it.
-    pub cluster: Name,
-    /// The node, as the API server names it.
-    pub node: Name,
-    /// The collector's own pod, which is never a holder.
-    pub own_pod: Option<PodName>,
-    /// The kubelet's socket.
-    pub socket: PathBuf,
-    /// How long the kubelet may take.
-    pub socket_timeout: Duration,
-    /// The API server; none where the collector may not ask it.
-    pub api: Option<ApiSettings>,
-    /// Where the kubelet keeps logs of pods: `/var/log/pods`; none where that isn't mounted.
-    pub log_folder: Option<PathBuf>,
-    /// How the site gives devices out.
-    pub sharing: Sharing,
-    /// Over how many looks in a row what the kubelet said is carried, where it can't be asked and nothing says that a pod has changed.
-    pub carried_looks: u32,
-}
-
-impl KubernetesSettings {
-    /// The settings that fit a node as Kubernetes is installed, with nothing but the kubelet's socket.
-    pub fn new(cluster: Name, node: Name) -> Self {
-        Self {
-            cluster,
-            node,
-            own_pod: None,
-            socket: "/var/lib/kubelet/pod-resources/kubelet.sock".into(),
-            socket_timeout: Duration::from_secs(3),
-            api: None,
-            log_folder: None,
-            sharing: Sharing::default(),
-            carried_looks: 3,
-        }
-    }
-}
 
 /// A pod of this node, for those who find its processes.
 #[derive(Clone, Debug, PartialEq, Eq)]

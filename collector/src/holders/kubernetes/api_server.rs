@@ -11,7 +11,7 @@ mod list;
 
 pub use connection::ApiAddress;
 
-use super::pod::PodJson;
+use super::pod::ToldPod;
 use super::pod_cache::PodCache;
 use super::resource_slices::{PublishedDevices, SliceJson};
 use cardhour_domain::Name;
@@ -208,7 +208,7 @@ impl ApiServer {
         let version = match &self.version {
             Some(version) => version.clone(),
             None => {
-                let (version, items) = self.list::<PodJson>(&pods)?;
+                let (version, items) = self.list::<ToldPod>(&pods)?;
                 cache.replace(items);
                 self.version.insert(version).clone()
             }
@@ -290,8 +290,8 @@ fn take_in(line: &[u8], cache: &mut PodCache) -> Result<Option<String>, serde_js
     if event.kind == "ERROR" {
         return Ok(None);
     }
-    let pod: PodJson = serde_json::from_str(event.object.get())?;
-    let version = pod.metadata.resource_version.clone();
+    let pod: ToldPod = serde_json::from_str(event.object.get())?;
+    let version = pod.version.clone();
     match event.kind {
         "DELETED" => cache.remove(pod),
         _ => cache.put(pod),

@@ -229,6 +229,3 @@ fn spread_over_group(known: &Known<'_>, reservation: &PodFacts, mut own: Own, fo
     }
     Own::new()
 }
-
-#[cfg(test)]
-mod tests;

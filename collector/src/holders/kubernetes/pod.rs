@@ -105,26 +105,38 @@ impl PodFacts {
     }
 }
 
+/// A pod as the API server tells of it. Read from its JSON; what isn't kept of one pod is gone before the next is read.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(from = "PodJson")]
+pub struct ToldPod {
+    /// The node it is bound to.
+    pub node: Option<Name>,
+    /// The version of what was told.
+    pub version: String,
+    /// What is known of it.
+    pub facts: PodFacts,
+}
+
 /// A pod as the API server writes it; of what it writes, what is read here.
-#[derive(Debug, Deserialize)]
-pub struct PodJson {
-    pub(super) metadata: MetadataJson,
+#[derive(Deserialize)]
+struct PodJson {
+    metadata: MetadataJson,
     #[serde(default)]
     spec: SpecJson,
     #[serde(default)]
     status: StatusJson,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct MetadataJson {
+struct MetadataJson {
     name: String,
     #[serde(default)]
     namespace: String,
     #[serde(default)]
-    pub(super) uid: String,
+    uid: String,
     #[serde(default)]
-    pub(super) resource_version: String,
+    resource_version: String,
     creation_timestamp: Option<String>,
     #[serde(default)]
     labels: BTreeMap<String, String>,
@@ -134,7 +146,7 @@ pub(super) struct MetadataJson {
     owner_references: Vec<OwnerJson>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Deserialize)]
 struct OwnerJson {
     kind: String,
     name: String,
@@ -143,7 +155,7 @@ struct OwnerJson {
     controller: bool,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct SpecJson {
     node_name: Option<String>,
@@ -151,7 +163,7 @@ struct SpecJson {
     priority_class_name: Option<String>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct StatusJson {
     phase: Option<String>,
@@ -162,21 +174,22 @@ struct StatusJson {
     init_container_statuses: Vec<ContainerJson>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ContainerJson {
     #[serde(rename = "containerID", default)]
     container_id: String,
 }
 
-impl PodJson {
-    /// The node it is bound to.
-    pub fn node(&self) -> Option<&str> {
-        self.spec.node_name.as_deref()
+impl From<PodJson> for ToldPod {
+    fn from(mut pod: PodJson) -> Self {
+        let version = std::mem::take(&mut pod.metadata.resource_version);
+        Self { node: pod.spec.node_name.take().map(Name::from), version, facts: pod.facts() }
     }
+}
 
-    /// What is known of it.
-    pub fn facts(self) -> PodFacts {
+impl PodJson {
+    fn facts(self) -> PodFacts {
         let Self { metadata, spec, status } = self;
         let some = |text: Option<String>| text.filter(|text| !text.is_empty()).map(Name::from);
         let time = |text: Option<String>| text.and_then(|text| Timestamp::parse_rfc3339(&text).ok());
@@ -264,9 +277,9 @@ mod tests {
             "status": {"phase": "Running", "startTime": "2026-03-01T10:00:05Z",
                        "containerStatuses": [{"name": "c", "containerID": "containerd://abc"}, {"name": "d", "containerID": ""}]}
         });
-        let pod: PodJson = serde_json::from_value(json).unwrap();
-        assert_eq!(pod.node(), Some("n1"));
-        let facts = pod.facts();
+        let pod: ToldPod = serde_json::from_value(json).unwrap();
+        assert_eq!((pod.node.as_deref(), &*pod.version), (Some("n1"), "7"));
+        let facts = pod.facts;
         assert_eq!(facts.pod(), PodName::new("vision", "train-0"));
         assert_eq!(facts.uid.as_deref(), Some("u-1"));
         assert_eq!(

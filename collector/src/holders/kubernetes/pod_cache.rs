@@ -1,7 +1,7 @@
 //! The pods of this node, as the API server last told.
 
 use super::kubelet_list::PodName;
-use super::pod::{PodFacts, PodJson};
+use super::pod::{PodFacts, ToldPod};
 use cardhour_domain::Name;
 use std::collections::BTreeMap;
 
@@ -21,22 +21,21 @@ impl PodCache {
     }
 
     /// Takes a whole list in: what isn't in it is no more.
-    pub fn replace(&mut self, pods: impl IntoIterator<Item = PodJson>) {
+    pub fn replace(&mut self, pods: impl IntoIterator<Item = ToldPod>) {
         self.pods.clear();
         pods.into_iter().for_each(|pod| self.put(pod));
     }
 
     /// Takes in a pod that was made or has changed.
-    pub fn put(&mut self, pod: PodJson) {
-        if pod.node() == Some(&self.node) {
-            let facts = pod.facts();
-            self.pods.insert(facts.pod(), facts);
+    pub fn put(&mut self, pod: ToldPod) {
+        if pod.node.as_ref() == Some(&self.node) {
+            self.pods.insert(pod.facts.pod(), pod.facts);
         }
     }
 
     /// Takes out a pod that was deleted, unless another already has its name.
-    pub fn remove(&mut self, pod: PodJson) {
-        let gone = pod.facts();
+    pub fn remove(&mut self, pod: ToldPod) {
+        let gone = pod.facts;
         if self.pods.get(&gone.pod()).is_some_and(|pod| pod.uid == gone.uid) {
             self.pods.remove(&gone.pod());
         }
@@ -57,7 +56,7 @@ impl PodCache {
 mod tests {
     use super::*;
 
-    fn pod(node: &str, namespace: &str, uid: &str) -> PodJson {
+    fn pod(node: &str, namespace: &str, uid: &str) -> ToldPod {
         let metadata = serde_json::json!({"name": "database-0", "namespace": namespace, "uid": uid});
         serde_json::from_value(serde_json::json!({"metadata": metadata, "spec": {"nodeName": node}})).unwrap()
     }
