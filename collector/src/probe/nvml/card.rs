@@ -151,6 +151,8 @@ impl<'nvml> Card<'nvml> {
             health: HealthState::missing(Gap::CollectorDown),
             power_limit_mw: Reading::Missing(Gap::CollectorDown),
         };
+        // Whether its power is to be integrated has to be known before the first tick.
+        card.line.call(Call::Energy, || Ok(card.device.total_energy_consumption()?));
         card.start_monitor(tools, at);
         Ok(card)
     }

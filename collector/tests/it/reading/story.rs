@@ -139,7 +139,7 @@ impl Story {
 
 /// The name of the n-th card.
 pub fn card(n: usize) -> String {
-    format!("GPU-ca4d0000-0000-4000-8000-{n:012x}")
+    format!("GPU-00000000-0000-4000-8000-{:012}", n + 1)
 }
 
 pub fn second(s: i64) -> Timestamp {
