@@ -1,7 +1,7 @@
 //! One physical card, while the library is loaded: what is asked of it each tick.
 
 use super::call::{Call, Line};
-use super::fault::Fault;
+use super::fault::{Fault, code};
 use super::gpm::Monitor;
 use super::processes::Processes;
 use super::raw::{Buffers, Field, FieldValue, Handle, ListedProcess, Memory, ProcessUse, Raw, Ring};
@@ -10,7 +10,7 @@ use crate::holders::DeviceProcess;
 use crate::probe::governor::Pace;
 use crate::probe::{
     CardListing, DeviceId, DeviceReading, DeviceState, EccState, GpmState, HealthState, Heartbeat, MigPlace, Moment,
-    RingEntry, RingRead, Rows,
+    RingEntry, RingRead, Rows, SeenVgpu,
 };
 use cardhour_domain::{CardShare, Gap, Name, Percent, Reading};
 use nvml_wrapper::Device;
@@ -233,7 +233,7 @@ impl<'nvml> Card<'nvml> {
             let now = self.line.call(Call::UtilizationRates, || Ok(self.device.utilization_rates()?));
             let (busy_percent, memory_percent) = (now.map_ref(|now| now.gpu), now.map_ref(|now| now.memory));
             read_ring(&mut self.busy, Call::BusyRing, Ring::Busy, &mut self.line, self.handle, tools, at, busy_percent);
-            if !matches!(self.monitor, Reading::Seen(_)) {
+            if !self.is_monitored() {
                 read_ring(
                     &mut self.memory,
                     Call::MemoryRing,
@@ -277,7 +277,7 @@ impl<'nvml> Card<'nvml> {
             id: self.id.clone(),
             at,
             is_cut: self.mode == Mode::On,
-            rows: rows(matches!(self.monitor, Reading::Seen(_))),
+            rows: rows(self.is_monitored()),
             mig_profile: None,
             busy_ring: std::mem::take(&mut self.busy.reads),
             memory_ring: std::mem::take(&mut self.memory.reads),
@@ -315,6 +315,32 @@ impl<'nvml> Card<'nvml> {
         self.processes.list(&mut self.line, self.handle, tools, &self.id, &places, turn, out)
     }
 
+    /// Its virtual GPUs.
+    pub fn list_vgpus(&mut self, tools: &mut Tools<'nvml>, out: &mut Vec<SeenVgpu>) -> Reading<u32> {
+        let instances = match self.line.call(Call::ActiveVgpus, || tools.raw.active_vgpus(self.handle)) {
+            Reading::Seen(instances) => instances,
+            Reading::Missing(gap) => return Reading::Missing(gap),
+        };
+        for instance in &instances {
+            // One that ended meanwhile is no fault of the card.
+            if let Reading::Seen((uuid, machine, bytes)) =
+                self.line.call_part(Call::Vgpu, || as_gone(tools.raw.vgpu(*instance)))
+            {
+                out.push(SeenVgpu {
+                    card_uuid: self.id.card_uuid.clone(),
+                    uuid: uuid.into(),
+                    machine: machine.into(),
+                    memory_bytes: match bytes.map(i64::try_from) {
+                        Ok(Ok(bytes)) => Reading::Seen(bytes),
+                        Ok(Err(_)) => Reading::Missing(Gap::Implausible),
+                        Err(fault) => Reading::Missing(fault.gap()),
+                    },
+                });
+            }
+        }
+        Reading::Seen(u32::try_from(instances.len()).unwrap_or(u32::MAX))
+    }
+
     /// What changes slowly.
     pub fn read_health(&mut self, tools: &mut Tools<'nvml>) {
         let device = &self.device;
@@ -346,7 +372,6 @@ impl<'nvml> Card<'nvml> {
             self.line.call_part(Call::PcieLink, || Ok(device.current_pcie_link_gen()?)).map(i64::from);
         health.pcie_link_width =
             self.line.call_part(Call::PcieLink, || Ok(device.current_pcie_link_width()?)).map(i64::from);
-        health.active_vgpus = self.line.call(Call::ActiveVgpus, || tools.raw.active_vgpus(self.handle));
     }
 
     /// Its health, as it was last read.
@@ -405,6 +430,11 @@ impl<'nvml> Card<'nvml> {
         state.optical_flow_pct = line.call(Call::OpticalFlow, || tools.raw.optical_flow_percent(handle)).and_percent();
     }
 
+    /// Whether its performance monitor can be read, as far as is known.
+    fn is_monitored(&self) -> bool {
+        matches!(self.monitor, Reading::Seen(_)) && !self.line.is_off(Call::GpmSample)
+    }
+
     fn power_mw(&mut self) -> Reading<i64> {
         self.line.call(Call::Power, || Ok(self.device.power_usage()?)).map(i64::from)
     }
@@ -414,13 +444,20 @@ impl<'nvml> Card<'nvml> {
         let faults: Vec<_> = self.slices.iter().filter_map(|slice| slice.line.lost()).collect();
         for (call, fault) in faults {
             match fault {
-                Fault::Code(super::fault::code::INVALID_ARGUMENT | super::fault::code::GPU_NOT_FOUND) => {
+                Fault::Code(code::INVALID_ARGUMENT | code::GPU_NOT_FOUND) => {
                     self.slices.retain(|slice| slice.line.lost().is_none());
                 }
                 fault => self.line.lose(call, fault),
             }
         }
     }
+}
+
+/// What is no more between two calls has not gone with its card.
+fn as_gone<T>(answer: Result<T, Fault>) -> Result<T, Fault> {
+    answer.map_err(
+        |fault| if fault == Fault::Code(code::INVALID_ARGUMENT) { Fault::Code(code::NOT_FOUND) } else { fault },
+    )
 }
 
 /// Memory's four figures; the gap in all four where there is one.

@@ -373,17 +373,37 @@ impl<'nvml> Raw<'nvml> {
         Ok((gpu_instance, compute_instance))
     }
 
-    /// How many virtual GPUs are active on a card.
-    pub fn active_vgpus(&self, card: Handle<'nvml>) -> Result<u32, Fault> {
+    /// Virtual GPUs that are active on a card: instance numbers of the driver's.
+    pub fn active_vgpus(&self, card: Handle<'nvml>) -> Result<Vec<u32>, Fault> {
         let call = symbol(&self.nvml.lib().nvmlDeviceGetActiveVgpus)?;
-        let mut instances: [nvmlVgpuInstance_t; 64] = [0; 64];
-        let mut count = instances.len() as u32;
-        // SAFETY: `count` holds the length of `instances`, and both live across the call.
-        match check(unsafe { call(card.device, &raw mut count, instances.as_mut_ptr()) }) {
-            // More than there is room for: their number is what was asked.
-            Err(Fault::Code(code::INSUFFICIENT_SIZE)) | Ok(()) => Ok(count),
-            Err(fault) => Err(fault),
-        }
+        let mut instances: Vec<nvmlVgpuInstance_t> = vec![0; 64];
+        let count = fill(&mut instances, |room, count| {
+            // SAFETY: `count` holds the length of `room`, and both live across the call.
+            unsafe { call(card.device, count, room.as_mut_ptr()) }
+        })?;
+        instances.truncate(count);
+        Ok(instances)
+    }
+
+    /// UUID of a virtual GPU, the virtual machine that has it, and the memory it uses in bytes.
+    pub fn vgpu(&self, instance: u32) -> Result<(String, String, Result<u64, Fault>), Fault> {
+        let lib = self.nvml.lib();
+        let mut text = [0; 96];
+        let room = text.len() as u32;
+        // SAFETY: `room` is the length of `text`, which lives across the call, as in the next.
+        check(unsafe { symbol(&lib.nvmlVgpuInstanceGetUUID)?(instance, text.as_mut_ptr(), room) })?;
+        let uuid = read_text(&text)?;
+        let mut kind = 0;
+        // SAFETY: as above; `kind` lives across the call too.
+        check(unsafe { symbol(&lib.nvmlVgpuInstanceGetVmID)?(instance, text.as_mut_ptr(), room, &raw mut kind) })?;
+        let machine = read_text(&text)?;
+        let memory_bytes = symbol(&lib.nvmlVgpuInstanceGetFbUsage).and_then(|call| {
+            let mut bytes = 0;
+            // SAFETY: `bytes` lives across the call.
+            check(unsafe { call(instance, &raw mut bytes) })?;
+            Ok(bytes)
+        });
+        Ok((uuid, machine, memory_bytes))
     }
 }
 
@@ -526,6 +546,12 @@ fn symbol<F: Copy, E>(loaded: &Result<F, E>) -> Result<F, Fault> {
 
 fn check(code: nvmlReturn_t) -> Result<(), Fault> {
     if code == 0 { Ok(()) } else { Err(Fault::Code(code)) }
+}
+
+/// A text that ends with its first null byte.
+fn read_text(text: &[std::ffi::c_char]) -> Result<String, Fault> {
+    let bytes: Vec<u8> = text.iter().take_while(|byte| **byte != 0).map(|byte| byte.cast_unsigned()).collect();
+    String::from_utf8(bytes).map_err(|_| Fault::Garbage)
 }
 
 /// What versioned structures begin with.

@@ -144,6 +144,11 @@ impl Roster {
         self.tell(at, EventKind::CardLost, Some(&id), fault.number(), Some(&format!("{}: {fault}", call.name())));
     }
 
+    /// A card is no longer this node's to tell of.
+    pub fn forget(&mut self, pci_bus_id: &Name) {
+        self.cards.remove(pci_bus_id);
+    }
+
     /// A card's devices as they are now.
     pub fn cut(&mut self, pci_bus_id: &Name, devices: Vec<KnownDevice>, rows: impl IntoIterator<Item = SeenDevice>) {
         if let Some(card) = self.cards.get_mut(pci_bus_id) {

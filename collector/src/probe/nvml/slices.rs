@@ -162,7 +162,7 @@ impl<'nvml> Slice<'nvml> {
 
     /// Whether its performance monitor is read.
     pub fn is_monitored(&self) -> bool {
-        matches!(self.monitor, Reading::Seen(_))
+        matches!(self.monitor, Reading::Seen(_)) && !self.line.is_off(Call::GpmSample)
     }
 
     /// Its state but for the monitor: it has no sensors of its own.

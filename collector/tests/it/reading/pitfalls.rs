@@ -84,6 +84,35 @@ fn pitfall_07_a_card_that_left_the_bus_without_a_word_is_told() {
 }
 
 #[test]
+fn pitfall_07_a_card_given_to_a_virtual_machine_is_not_lost() {
+    let bus = tempfile::tempdir().unwrap();
+    let place = |n: usize| bus.path().join(format!("0000:{:02x}:00.0", 0x10 + n));
+    for n in 0..2 {
+        std::fs::create_dir(place(n)).unwrap();
+        std::fs::write(place(n).join("vendor"), "0x10de\n").unwrap();
+        std::fs::write(place(n).join("class"), "0x030200\n").unwrap();
+    }
+    let stage = stage(
+        "[[card]]\npreset = \"h100\"\ncopies = 2\n[[fault]]\nat_s = 100\nuntil_s = 400\ncard = 1\nkind = \"unplugged\"\n",
+    );
+    let bound = Cell::new(false);
+    // Let go first, as the driver wants it, then bound to the virtual machine's driver, then given back.
+    let story = play_with(&stage, 900, Some(bus.path().to_owned()), &|s, _, control| {
+        if s >= 90 && !bound.replace(true) {
+            control.release(Duration::from_secs(30));
+            std::os::unix::fs::symlink("../../../bus/pci/drivers/vfio-pci", place(1).join("driver")).unwrap();
+        }
+        if s >= 400 {
+            drop(std::fs::remove_file(place(1).join("driver")));
+        }
+    });
+    assert_eq!(story.told(EventKind::CardLost), []);
+    assert_eq!(story.told(EventKind::Health), []);
+    assert_eq!(story.tick(300).devices.len(), 1);
+    assert_eq!(story.tick(600).devices.len(), 2);
+}
+
+#[test]
 fn pitfall_12_without_a_driver_ticks_go_on_and_it_is_found_when_it_comes() {
     let stage = stage(
         r#"
@@ -407,4 +436,54 @@ kind = "card_lost"
     assert_eq!(stage.calls("nvmlInit_v2"), stage.calls("nvmlShutdown") + 1);
     assert_eq!(stage.calls("nvmlGpmSampleAlloc"), stage.calls("nvmlGpmSampleFree"));
     assert_eq!(stage.calls("nvmlEventSetCreate"), stage.calls("nvmlEventSetFree"));
+}
+
+#[test]
+fn a_monitor_that_may_not_be_read_leaves_the_duty_cycle() {
+    let story = play(
+        &stage(
+            r#"
+[[card]]
+preset = "h100"
+curve.util = 45
+curve.mem_util = 15
+curve.sm = 30
+[[fault]]
+call = "nvmlGpmSampleGet"
+rc = 4
+"#,
+        ),
+        60,
+    );
+    let row = story.row(&card(0), 60);
+    assert_eq!((row.sm_active_pct, row.mem_active_pct), (percent(45.0), percent(15.0)));
+    assert_eq!(row.use_basis, cardhour_domain::UseBasis::DutyCycle);
+}
+
+#[test]
+fn virtual_gpus_are_told_with_their_machines() {
+    let story = play(
+        &stage(
+            r#"
+[[card]]
+preset = "l40s"
+[[vgpu]]
+card = 0
+uuid = "VGPU-1"
+vm = "machine-1"
+type = "NVIDIA L40S-24Q"
+memory_mib = 24576
+from_s = 20
+until_s = 50
+"#,
+        ),
+        60,
+    );
+    let seen = |s| {
+        story.tick(s).vgpus.iter().map(|vgpu| (vgpu.uuid.to_string(), vgpu.machine.to_string())).collect::<Vec<_>>()
+    };
+    assert_eq!(seen(15), []);
+    assert_eq!(seen(30), [("VGPU-1".to_owned(), "machine-1".to_owned())]);
+    assert_eq!(story.tick(30).vgpus[0].memory_bytes, Reading::Seen(24_576 * 1_048_576));
+    assert_eq!(seen(60), []);
 }
