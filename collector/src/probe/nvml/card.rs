@@ -109,10 +109,14 @@ impl<'nvml> Card<'nvml> {
     pub fn open(tools: &mut Tools<'nvml>, device: Device<'nvml>, at: Moment) -> Result<Self, (Call, Fault)> {
         let mut line = Line::new(tools.heartbeat.clone(), "");
         let (uuid, place) = {
-            let identity = line.call(Call::Identity, || Ok((device.uuid()?, device.pci_info()?.bus_id)));
+            let mut why = Fault::Garbage;
+            let identity = line.call(Call::Identity, || {
+                let ask = || -> Result<_, Fault> { Ok((device.uuid()?, device.pci_info()?.bus_id)) };
+                ask().inspect_err(|fault| why = *fault)
+            });
             match identity {
                 Reading::Seen(identity) => identity,
-                Reading::Missing(_) => return Err(line.lost().unwrap_or((Call::Identity, Fault::Garbage))),
+                Reading::Missing(_) => return Err((Call::Identity, why)),
             }
         };
         let uuid = Name::from(uuid);
@@ -486,9 +490,6 @@ fn read_ring<'nvml>(
     at: Moment,
     now_percent: Reading<u32>,
 ) {
-    if line.is_off(call) {
-        return;
-    }
     let last = ring.last_stamp_us;
     let entries = line.call(call, || {
         let entries = tools.raw.ring(card, kind, last, &mut tools.buffers)?;

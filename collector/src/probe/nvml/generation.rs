@@ -168,7 +168,10 @@ impl<'a, 'nvml> Generation<'a, 'nvml> {
         let nvml = self.nvml;
         for index in 0..self.count {
             let device = self.library.call_part(Call::DeviceHandle, || as_answer(nvml.device_by_index(index)));
-            self.open(device, roster, at)?;
+            if let Some((call, fault)) = self.open(device, roster, at)? {
+                tracing::warn!(index, call = call.name(), %fault, "a card that the driver counts doesn't answer");
+                roster.want_restart();
+            }
         }
         // One lost card makes looking by index fail for it, and on some drivers for all that follow.
         let missing: Vec<_> = roster
@@ -257,10 +260,17 @@ impl<'a, 'nvml> Generation<'a, 'nvml> {
             if card.scan(&mut self.tools, at, layout) == Layout::Same && !is_first {
                 continue;
             }
-            let devices = known_devices(card);
             // A library that was loaded anew finds most cards as they were.
-            let is_same = known.devices.iter().map(without_layout).eq(devices.iter().map(without_layout));
-            known.layout = layout;
+            let is_same = known.devices.iter().map(without_layout).eq(known_devices(card).iter().map(without_layout));
+            let is_told = !is_first && is_same && known.told_driver == self.driver;
+            known.told_driver.clone_from(&self.driver);
+            if is_same && !is_first {
+                let before = known.devices.iter().filter_map(|device| device.id.mig);
+                card.slices.iter_mut().zip(before).for_each(|(slice, place)| slice.place = place);
+            } else {
+                known.layout = layout;
+            }
+            let devices = known_devices(card);
             if !is_same && !is_first {
                 let detail = format!("{} instances, {} of it free of any", card.slices.len(), card.stranded());
                 roster.tell(
@@ -271,11 +281,7 @@ impl<'a, 'nvml> Generation<'a, 'nvml> {
                     Some(&detail),
                 );
             }
-            let rows = if is_same && !is_first {
-                Vec::new()
-            } else {
-                seen_devices(self.config, self.driver.as_ref(), card, at)
-            };
+            let rows = if is_told { Vec::new() } else { seen_devices(self.config, self.driver.as_ref(), card, at) };
             roster.cut(&card.id.pci_bus_id, devices, rows);
         }
     }

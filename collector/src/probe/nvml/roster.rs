@@ -32,6 +32,8 @@ pub struct KnownCard {
     pub is_lost: bool,
     /// How often it was cut anew.
     pub layout: u32,
+    /// The driver's version, as it was last told with the card.
+    pub told_driver: Option<Name>,
     /// The last error that the driver told of.
     pub last_xid: Option<u64>,
     /// What of its health was told already.
@@ -124,6 +126,7 @@ impl Roster {
                 devices: vec![device],
                 is_lost: false,
                 layout: 0,
+                told_driver: None,
                 last_xid: None,
                 told: ToldHealth::default(),
             };

@@ -487,3 +487,68 @@ until_s = 50
     assert_eq!(story.tick(30).vgpus[0].memory_bytes, Reading::Seen(24_576 * 1_048_576));
     assert_eq!(seen(60), []);
 }
+
+#[test]
+fn a_library_loaded_anew_finds_instances_under_their_old_layout() {
+    let stage = stage(
+        r#"
+[[card]]
+preset = "h100"
+copies = 2
+[[card.layout]]
+slice = [{ profile = "1g.10gb", copies = 2, curve.sm = 50 }]
+[[fault]]
+at_s = 90
+until_s = 140
+card = 1
+kind = "card_lost"
+"#,
+    );
+    let story = play(&stage, 600);
+    assert!(stage.calls("nvmlInit_v2") >= 3);
+    let layouts = |s| {
+        story.tick(s).devices.iter().filter_map(|device| device.id.mig).map(|place| place.layout).collect::<Vec<_>>()
+    };
+    assert_eq!((layouts(60), layouts(600)), (vec![1; 4], vec![1; 4]));
+    assert_eq!(story.told(EventKind::Layout), []);
+    let told: usize = story.ticks.iter().map(|tick| tick.layout.len()).sum();
+    assert_eq!(told, 6, "what is known already is not told again");
+}
+
+#[test]
+fn health_that_got_worse_is_told_once() {
+    let story = play(
+        &stage(
+            r#"
+[[card]]
+preset = "h100"
+[[card.health]]
+at_s = 100
+uncorrected = 2
+remap_pending = 1
+[[card.health]]
+at_s = 200
+uncorrected = 2
+remap_failed = 1
+remap_pending = 1
+recovery_action = 1
+"#,
+        ),
+        600,
+    );
+    let told = story
+        .events
+        .iter()
+        .filter(|event| event.kind == EventKind::Health)
+        .map(|event| (event.number, event.detail.as_deref()));
+    assert_eq!(
+        told.collect::<Vec<_>>(),
+        [
+            (Some(2), Some("uncorrectable memory errors")),
+            (None, Some("rows of memory wait to be replaced: reset the card")),
+            (None, Some("a row of memory could not be replaced: change the card")),
+            (Some(1), Some("the driver asks for a reset of the card")),
+        ]
+    );
+    assert_eq!(story.reading(&card(0), 600).state.health.ecc.uncorrected_volatile_total, Reading::Seen(2));
+}
