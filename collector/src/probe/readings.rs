@@ -36,8 +36,12 @@ pub struct SeenVgpu {
     pub uuid: Name,
     /// The virtual machine that has it, as the hypervisor names it.
     pub machine: Name,
-    /// Device memory it uses. Unit: bytes.
+    /// Its type, such as `NVIDIA L40S-24Q`.
+    pub profile: Option<Name>,
+    /// Device memory it was given. Unit: bytes.
     pub memory_bytes: Reading<i64>,
+    /// Device memory it uses. Unit: bytes.
+    pub used_bytes: Reading<i64>,
 }
 
 /// Whether the processes of a card were listed.

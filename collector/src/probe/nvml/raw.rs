@@ -153,6 +153,21 @@ pub struct RawEvent<'nvml> {
     pub compute_instance: Option<u32>,
 }
 
+/// A virtual GPU.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawVgpu {
+    /// Its own.
+    pub uuid: String,
+    /// The virtual machine's id, as the hypervisor gives it.
+    pub machine: String,
+    /// The name of its type.
+    pub profile: Option<String>,
+    /// The memory it was given.
+    pub size_bytes: Result<u64, Fault>,
+    /// The memory it uses.
+    pub used_bytes: Result<u64, Fault>,
+}
+
 /// Buffers that calls fill, kept from tick to tick.
 pub struct Buffers {
     processes: Vec<nvmlProcessInfo_t>,
@@ -385,25 +400,39 @@ impl<'nvml> Raw<'nvml> {
         Ok(instances)
     }
 
-    /// UUID of a virtual GPU, the virtual machine that has it, and the memory it uses in bytes.
-    pub fn vgpu(&self, instance: u32) -> Result<(String, String, Result<u64, Fault>), Fault> {
+    /// Who a virtual GPU is, and what it is and uses, as far as the driver tells.
+    pub fn vgpu(&self, instance: u32) -> Result<RawVgpu, Fault> {
         let lib = self.nvml.lib();
         let mut text = [0; 96];
         let room = text.len() as u32;
         // SAFETY: `room` is the length of `text`, which lives across the call, as in the next.
         check(unsafe { symbol(&lib.nvmlVgpuInstanceGetUUID)?(instance, text.as_mut_ptr(), room) })?;
         let uuid = read_text(&text)?;
-        let mut kind = 0;
-        // SAFETY: as above; `kind` lives across the call too.
-        check(unsafe { symbol(&lib.nvmlVgpuInstanceGetVmID)?(instance, text.as_mut_ptr(), room, &raw mut kind) })?;
+        let mut id_type = 0;
+        // SAFETY: as above; `id_type` lives across the call too.
+        check(unsafe { symbol(&lib.nvmlVgpuInstanceGetVmID)?(instance, text.as_mut_ptr(), room, &raw mut id_type) })?;
         let machine = read_text(&text)?;
-        let memory_bytes = symbol(&lib.nvmlVgpuInstanceGetFbUsage).and_then(|call| {
+        let number = |call: Result<unsafe extern "C" fn(u32, *mut u64) -> nvmlReturn_t, Fault>, of: u32| {
             let mut bytes = 0;
             // SAFETY: `bytes` lives across the call.
-            check(unsafe { call(instance, &raw mut bytes) })?;
+            check(unsafe { call?(of, &raw mut bytes) })?;
             Ok(bytes)
+        };
+        let used_bytes = number(symbol(&lib.nvmlVgpuInstanceGetFbUsage), instance);
+        let profile = symbol(&lib.nvmlVgpuInstanceGetType).and_then(|call| {
+            let mut profile = 0;
+            // SAFETY: `profile` lives across the call.
+            check(unsafe { call(instance, &raw mut profile) })?;
+            Ok(profile)
         });
-        Ok((uuid, machine, memory_bytes))
+        let size_bytes = profile.and_then(|profile| number(symbol(&lib.nvmlVgpuTypeGetFramebufferSize), profile));
+        let profile = profile.and_then(|profile| {
+            let mut room = room;
+            // SAFETY: `room` is the length of `text`; both live across the call.
+            check(unsafe { symbol(&lib.nvmlVgpuTypeGetName)?(profile, text.as_mut_ptr(), &raw mut room) })?;
+            read_text(&text)
+        });
+        Ok(RawVgpu { uuid, machine, profile: profile.ok(), size_bytes, used_bytes })
     }
 }
 

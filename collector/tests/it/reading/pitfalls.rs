@@ -484,7 +484,8 @@ until_s = 50
     };
     assert_eq!(seen(15), []);
     assert_eq!(seen(30), [("VGPU-1".to_owned(), "machine-1".to_owned())]);
-    assert_eq!(story.tick(30).vgpus[0].memory_bytes, Reading::Seen(24_576 * 1_048_576));
+    assert_eq!(story.tick(30).vgpus[0].used_bytes, Reading::Seen(24_576 * 1_048_576));
+    assert_eq!(story.tick(30).vgpus[0].profile.as_deref(), Some("NVIDIA L40S-24Q"));
     assert_eq!(seen(60), []);
 }
 

@@ -6,7 +6,7 @@ use crate::probe::nvml::call::Call;
 use crate::probe::nvml::fault::{Fault, code};
 use crate::probe::nvml::raw::Field;
 use crate::probe::{EccState, SeenVgpu};
-use cardhour_domain::{Gap, Reading};
+use cardhour_domain::{Gap, Name, Reading};
 use nvml_wrapper::enum_wrappers::device::{EccCounter, MemoryError};
 
 /// One call a minute for health: replays, rows (correctable, uncorrectable, pending, failed), recovery, time throttled (power, heat by software
@@ -65,18 +65,14 @@ impl<'nvml> Card<'nvml> {
         };
         for instance in &instances {
             // One that ended meanwhile is no fault of the card.
-            if let Reading::Seen((uuid, machine, bytes)) =
-                self.line.call_part(Call::Vgpu, || as_gone(tools.raw.vgpu(*instance)))
-            {
+            if let Reading::Seen(vgpu) = self.line.call_part(Call::Vgpu, || as_gone(tools.raw.vgpu(*instance))) {
                 out.push(SeenVgpu {
                     card_uuid: self.id.card_uuid.clone(),
-                    uuid: uuid.into(),
-                    machine: machine.into(),
-                    memory_bytes: match bytes.map(i64::try_from) {
-                        Ok(Ok(bytes)) => Reading::Seen(bytes),
-                        Ok(Err(_)) => Reading::Missing(Gap::Implausible),
-                        Err(fault) => Reading::Missing(fault.gap()),
-                    },
+                    uuid: vgpu.uuid.into(),
+                    machine: vgpu.machine.into(),
+                    profile: vgpu.profile.map(Name::from),
+                    memory_bytes: bytes(vgpu.size_bytes),
+                    used_bytes: bytes(vgpu.used_bytes),
                 });
             }
         }
@@ -89,4 +85,12 @@ fn as_gone<T>(answer: Result<T, Fault>) -> Result<T, Fault> {
     answer.map_err(
         |fault| if fault == Fault::Code(code::INVALID_ARGUMENT) { Fault::Code(code::NOT_FOUND) } else { fault },
     )
+}
+
+fn bytes(answer: Result<u64, Fault>) -> Reading<i64> {
+    match answer.map(i64::try_from) {
+        Ok(Ok(bytes)) => Reading::Seen(bytes),
+        Ok(Err(_)) => Reading::Missing(Gap::Implausible),
+        Err(fault) => Reading::Missing(fault.gap()),
+    }
 }
