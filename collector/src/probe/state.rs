@@ -64,7 +64,7 @@ pub struct DeviceState {
     pub active_vgpus: Reading<u32>,
     /// What is looked at once a minute.
     pub health: HealthState,
-    /// The last XID since the collector started; none yet, where it is missing because events can't be had.
+    /// The last XID since the collector started, none where there was none; missing where events can't be had.
     pub last_xid: Reading<Option<u64>>,
 }
 

@@ -235,13 +235,13 @@ impl<'nvml> Card<'nvml> {
         }
         let is_spared = pace == Pace::Half && turn % 2 == 1;
         let rows = |is_monitored: bool| if is_monitored && is_spared { Rows::Deferred } else { Rows::Made };
-        if let Reading::Seen(monitor) = &mut self.monitor
-            && !is_spared
-        {
-            state.gpm = monitor.read(&mut self.line, self.handle, None, at.monotonic_us, &mut tools.buffers);
-        } else if let Reading::Missing(gap) = self.monitor {
-            state.gpm = GpmState::missing(gap);
-        }
+        state.gpm = match &mut self.monitor {
+            Reading::Seen(monitor) if is_spared => monitor.last(),
+            Reading::Seen(monitor) => {
+                monitor.read(&mut self.line, self.handle, None, at.monotonic_us, &mut tools.buffers)
+            }
+            Reading::Missing(gap) => GpmState::missing(*gap),
+        };
         state.health = self.health;
         state.power_limit_mw = self.power_limit_mw;
         out.push(DeviceReading {
@@ -260,9 +260,11 @@ impl<'nvml> Card<'nvml> {
         for slice in &mut self.slices {
             let mut state = slice.state(tools.raw);
             let is_monitored = slice.is_monitored();
-            if !is_spared {
-                state.gpm = slice.read_monitor(tools, self.handle, at.monotonic_us);
-            }
+            state.gpm = if is_spared {
+                slice.last_monitored()
+            } else {
+                slice.read_monitor(tools, self.handle, at.monotonic_us)
+            };
             out.push(DeviceReading {
                 id: DeviceId { device_uuid: slice.uuid.clone(), mig: Some(slice.place), ..self.id.clone() },
                 at,

@@ -5,7 +5,7 @@ use super::card::Tools;
 use super::fault::{Fault, code};
 use super::gpm::Monitor;
 use super::raw::{Handle, Raw};
-use crate::probe::{DeviceState, MigPlace};
+use crate::probe::{DeviceState, GpmState, MigPlace};
 use cardhour_domain::{CardShare, Gap, Name, Reading};
 use nvml_wrapper::Device;
 
@@ -149,17 +149,20 @@ impl<'nvml> Slice<'nvml> {
     }
 
     /// Averages of its performance monitor since the last time, and the ground for the next.
-    pub fn read_monitor(
-        &mut self,
-        tools: &mut Tools<'nvml>,
-        card: Handle<'nvml>,
-        now_us: i64,
-    ) -> crate::probe::GpmState {
+    pub fn read_monitor(&mut self, tools: &mut Tools<'nvml>, card: Handle<'nvml>, now_us: i64) -> GpmState {
         match &mut self.monitor {
             Reading::Seen(monitor) => {
                 monitor.read(&mut self.line, card, Some(self.place.gpu_instance), now_us, &mut tools.buffers)
             }
-            Reading::Missing(gap) => crate::probe::GpmState::missing(*gap),
+            Reading::Missing(gap) => GpmState::missing(*gap),
+        }
+    }
+
+    /// What its performance monitor said last.
+    pub fn last_monitored(&self) -> GpmState {
+        match &self.monitor {
+            Reading::Seen(monitor) => monitor.last(),
+            Reading::Missing(gap) => GpmState::missing(*gap),
         }
     }
 
