@@ -17,5 +17,5 @@ pub mod state;
 
 pub use clock::{Clock, Control, Moment, SystemClock};
 pub use heartbeat::{Heartbeat, Hung, Watchdog};
-pub use readings::{CardListing, DeviceId, DeviceReading, MigPlace, RingEntry, RingRead, Rows, TickReadings};
+pub use readings::{CardListing, DeviceId, DeviceReading, MigPlace, RingEntry, RingRead, Rows, SeenVgpu, TickReadings};
 pub use state::{DeviceState, EccState, GpmState, HealthState};

@@ -165,7 +165,7 @@ fn sample(meters: &mut Meters, node: &Name, tick: &TickReadings, reading: &Devic
         use_basis,
         mem_active_pct: mem_active_pct.unless(device_only),
         media_active_pct: busiest_media(reading),
-        mem_used_bytes: state.memory_used_bytes.or_else(|| reading.process_memory_bytes).unless(device_only),
+        mem_used_bytes: memory_used(reading).unless(device_only),
         nvlink_bytes,
         pcie_bytes,
         power_mw: power_mw.unless(card_only),
@@ -246,10 +246,19 @@ fn busiest_media(reading: &DeviceReading) -> Reading<Percent> {
     engines.into_iter().filter_map(Reading::seen).max().map_or(state.encoder_pct, Reading::Seen)
 }
 
+/// What processes have, where the card shares the host's memory and so has no figure of its own.
+fn memory_used(reading: &DeviceReading) -> Reading<i64> {
+    match reading.state.memory_used_bytes {
+        Reading::Missing(Gap::NotSupported) => reading.process_memory_bytes.map_gap(Gap::NotSupported),
+        told => told,
+    }
+}
+
 /// What a reading turns into where it has no place, or another way to it.
 trait Otherwise: Sized {
     fn or_else(self, other: impl FnOnce() -> Self) -> Self;
     fn unless(self, gap: Option<Gap>) -> Self;
+    fn map_gap(self, gap: Gap) -> Self;
 }
 
 impl<T> Otherwise for Reading<T> {
@@ -265,6 +274,13 @@ impl<T> Otherwise for Reading<T> {
 
     fn unless(self, gap: Option<Gap>) -> Self {
         gap.map_or(self, Self::Missing)
+    }
+
+    fn map_gap(self, gap: Gap) -> Self {
+        match self {
+            Self::Seen(value) => Self::Seen(value),
+            Self::Missing(_) => Self::Missing(gap),
+        }
     }
 }
 

@@ -274,7 +274,7 @@ impl NvmlProbe {
                 let mut devices = Vec::new();
                 self.roster.silent(now, &BTreeSet::new(), gap, &mut devices);
                 let (events, layout) = (self.roster.take_events(), self.roster.take_layout());
-                let (processes, listings) = (Vec::new(), Vec::new());
+                let (processes, listings, vgpus) = (Vec::new(), Vec::new(), Vec::new());
                 let readings = TickReadings {
                     at: now,
                     tick,
@@ -282,6 +282,7 @@ impl NvmlProbe {
                     devices,
                     processes,
                     listings,
+                    vgpus,
                     events,
                     layout,
                 };

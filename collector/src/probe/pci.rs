@@ -5,25 +5,35 @@ use std::path::Path;
 
 const NVIDIA_VENDOR: &str = "0x10de";
 
-/// Places on the bus of the cards that the NVIDIA driver should know, as NVML writes them: `00000000:3b:00.0`.
+/// NVIDIA's cards by their places, as NVML writes them: `00000000:3b:00.0`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bus {
+    /// Those that the NVIDIA driver should know.
+    pub cards: BTreeSet<String>,
+    /// Those that virtual machines have (bound to `vfio-pci`): the driver must not see them.
+    pub passed_through: BTreeSet<String>,
+}
+
+/// What is on the bus. `devices` is `/sys/bus/pci/devices`.
 ///
-/// A card that is passed through to a virtual machine (bound to `vfio-pci`) is not among them: the driver must not see it. `devices` is
-/// `/sys/bus/pci/devices`. None where that can't be read: then nothing follows. Source: kernel, Documentation/PCI/sysfs-pci.rst.
-pub fn cards(devices: &Path) -> Option<BTreeSet<String>> {
-    let mut found = BTreeSet::new();
+/// None where that can't be read: then nothing follows. Source: kernel, Documentation/PCI/sysfs-pci.rst.
+pub fn look(devices: &Path) -> Option<Bus> {
+    let mut bus = Bus::default();
     for entry in std::fs::read_dir(devices).ok()?.flatten() {
         let path = entry.path();
         let read = |name: &str| std::fs::read_to_string(path.join(name)).unwrap_or_default();
         // Class 0300 is a VGA controller, 0302 a 3D controller; audio and USB functions of the same card are others.
         let is_card = read("vendor").trim() == NVIDIA_VENDOR
             && matches!(read("class").trim().get(..6), Some("0x0300" | "0x0302"));
+        if !is_card {
+            continue;
+        }
         let is_passed_through =
             std::fs::read_link(path.join("driver")).is_ok_and(|driver| driver.ends_with("vfio-pci"));
-        if is_card && !is_passed_through {
-            found.insert(as_nvml(&entry.file_name().to_string_lossy()));
-        }
+        let places = if is_passed_through { &mut bus.passed_through } else { &mut bus.cards };
+        places.insert(as_nvml(&entry.file_name().to_string_lossy()));
     }
-    Some(found)
+    Some(bus)
 }
 
 /// A place on the bus as NVML writes it: domain of eight digits, lower case here so that both sides compare.
@@ -54,7 +64,9 @@ mod tests {
         add("0000:5e:00.0", "0x10de", "0x030200", "vfio-pci");
         add("0000:3b:00.1", "0x10de", "0x040300", "snd_hda_intel");
         add("0000:00:02.0", "0x8086", "0x030000", "i915");
-        assert_eq!(cards(bus.path()), Some(BTreeSet::from(["00000000:3b:00.0".to_owned()])));
-        assert_eq!(cards(&bus.path().join("none")), None);
+        let place = |place: &str| BTreeSet::from([place.to_owned()]);
+        let seen = Bus { cards: place("00000000:3b:00.0"), passed_through: place("00000000:5e:00.0") };
+        assert_eq!(look(bus.path()), Some(seen));
+        assert_eq!(look(&bus.path().join("none")), None);
     }
 }

@@ -19,10 +19,29 @@ pub struct TickReadings {
     pub processes: Vec<DeviceProcess>,
     /// Cards whose processes were asked for in this tick, and whether all of them are known.
     pub listings: Vec<CardListing>,
+    /// Virtual GPUs on cards of a hypervisor: who holds those is the hypervisor's to say.
+    pub vgpus: Vec<SeenVgpu>,
     /// What happened since the last tick.
     pub events: Vec<NodeEvent>,
     /// The devices of each card that is new or was cut anew; empty where nothing changed.
     pub layout: Vec<SeenDevice>,
+}
+
+/// A virtual GPU that is active on a card.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeenVgpu {
+    /// The card.
+    pub card_uuid: Name,
+    /// Its own UUID.
+    pub uuid: Name,
+    /// The virtual machine that has it, as the hypervisor names it.
+    pub machine: Name,
+    /// Its type, such as `NVIDIA L40S-24Q`.
+    pub profile: Option<Name>,
+    /// Device memory it was given. Unit: bytes.
+    pub memory_bytes: Reading<i64>,
+    /// Device memory it uses. Unit: bytes.
+    pub used_bytes: Reading<i64>,
 }
 
 /// Whether the processes of a card were listed.

@@ -60,9 +60,11 @@ pub struct DeviceState {
     pub nvlink_rx_kib_total: Reading<u64>,
     /// The performance monitor's averages over the tick.
     pub gpm: GpmState,
+    /// Virtual GPUs that are active on it.
+    pub active_vgpus: Reading<u32>,
     /// What is looked at once a minute.
     pub health: HealthState,
-    /// The last XID since the collector started; none yet, where it is missing because events can't be had.
+    /// The last XID since the collector started, none where there was none; missing where events can't be had.
     pub last_xid: Reading<Option<u64>>,
 }
 
@@ -120,8 +122,6 @@ pub struct HealthState {
     pub power_violation_ns_total: Reading<u64>,
     /// Time below the wanted clock for heat, software's and hardware's limits together.
     pub thermal_violation_ns_total: Reading<u64>,
-    /// Virtual GPUs that are active on it.
-    pub active_vgpus: Reading<u32>,
 }
 
 /// Memory errors. Volatile ones begin again when the driver is loaded.
@@ -167,6 +167,7 @@ impl DeviceState {
             nvlink_tx_kib_total: Reading::Missing(gap),
             nvlink_rx_kib_total: Reading::Missing(gap),
             gpm: GpmState::missing(gap),
+            active_vgpus: Reading::Missing(gap),
             health: HealthState::missing(gap),
             last_xid: Reading::Missing(gap),
         }
@@ -213,7 +214,6 @@ impl HealthState {
             pcie_link_width: Reading::Missing(gap),
             power_violation_ns_total: Reading::Missing(gap),
             thermal_violation_ns_total: Reading::Missing(gap),
-            active_vgpus: Reading::Missing(gap),
         }
     }
 }

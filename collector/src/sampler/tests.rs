@@ -40,6 +40,7 @@ fn readings(at: Moment, devices: Vec<DeviceReading>) -> TickReadings {
         devices,
         processes: Vec::new(),
         listings: Vec::new(),
+        vgpus: Vec::new(),
         events: Vec::new(),
         layout: Vec::new(),
     }

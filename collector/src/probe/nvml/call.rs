@@ -46,6 +46,7 @@ pub enum Call {
     Ecc,
     PcieLink,
     ActiveVgpus,
+    Vgpu,
     EventSet,
     EventWait,
     Shutdown,
@@ -53,7 +54,7 @@ pub enum Call {
 
 impl Call {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 39] = [
+    pub const ALL: [Self; 40] = [
         Self::Init,
         Self::DriverVersion,
         Self::DeviceCount,
@@ -90,6 +91,7 @@ impl Call {
         Self::Ecc,
         Self::PcieLink,
         Self::ActiveVgpus,
+        Self::Vgpu,
         Self::EventSet,
         Self::EventWait,
         Self::Shutdown,
@@ -133,6 +135,7 @@ impl Call {
             Self::Ecc => "nvmlDeviceGetTotalEccErrors",
             Self::PcieLink => "nvmlDeviceGetCurrPcieLinkWidth",
             Self::ActiveVgpus => "nvmlDeviceGetActiveVgpus",
+            Self::Vgpu => "nvmlVgpuInstanceGetVmID",
             Self::EventSet => "nvmlEventSetCreate",
             Self::EventWait => "nvmlEventSetWait",
             Self::Shutdown => "nvmlShutdown",
@@ -299,7 +302,7 @@ mod tests {
     #[test]
     fn three_nameless_faults_in_a_row_are_a_lost_card_and_two_are_not() {
         let mut line = line();
-        let fail = |line: &mut Line| drop(line.call(Call::Power, || Err::<u32, _>(Fault::Code(code::UNKNOWN))));
+        let fail = |line: &mut Line| line.call(Call::Power, || Err::<u32, _>(Fault::Code(code::UNKNOWN)));
         fail(&mut line);
         fail(&mut line);
         line.call(Call::Clocks, || Ok(1));

@@ -1,21 +1,28 @@
 //! One physical card, while the library is loaded: what is asked of it each tick.
 
+mod health;
+mod rings;
+mod sensors;
+mod values;
+
+pub use values::put_memory;
+
 use super::call::{Call, Line};
-use super::fault::Fault;
+use super::fault::{Fault, code};
 use super::gpm::Monitor;
 use super::processes::Processes;
-use super::raw::{Buffers, Field, FieldValue, Handle, ListedProcess, Memory, ProcessUse, Raw, Ring};
+use super::raw::{Buffers, FieldValue, Handle, ListedProcess, ProcessUse, Raw, Ring};
 use super::slices::{self, Mode, Slice};
 use crate::holders::DeviceProcess;
 use crate::probe::governor::Pace;
 use crate::probe::{
-    CardListing, DeviceId, DeviceReading, DeviceState, EccState, GpmState, HealthState, Heartbeat, MigPlace, Moment,
-    RingEntry, RingRead, Rows,
+    CardListing, DeviceId, DeviceReading, DeviceState, GpmState, HealthState, Heartbeat, MigPlace, Moment, Rows,
 };
-use cardhour_domain::{CardShare, Gap, Name, Percent, Reading};
+use cardhour_domain::{CardShare, Gap, Name, Reading};
 use nvml_wrapper::Device;
-use nvml_wrapper::enum_wrappers::device::{Clock, EccCounter, MemoryError};
+use rings::RingState;
 use std::sync::Arc;
+use values::Turn;
 
 /// What reading any card needs: the library, and buffers that all of them share.
 #[derive(Debug)]
@@ -64,13 +71,6 @@ pub struct Card<'nvml> {
     power_limit_mw: Reading<i64>,
 }
 
-/// A ring between two ticks.
-#[derive(Debug, Default)]
-struct RingState {
-    last_stamp_us: u64,
-    reads: Vec<RingRead>,
-}
-
 /// Whether a scan found the card cut otherwise than before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
@@ -80,39 +80,19 @@ pub enum Layout {
     New,
 }
 
-/// One call for what a tick needs of counters. Source: `NVML_FI_DEV_*`.
-const TICK_FIELDS: [Field; 6] = [
-    Field::of_device(super::raw::MEMORY_TEMPERATURE),
-    Field::of_device(83),
-    Field { id: 138, scope: Field::ALL_LINKS },
-    Field { id: 139, scope: Field::ALL_LINKS },
-    Field::of_device(197),
-    Field::of_device(198),
-];
-
-/// One call a minute for health: replays, rows (correctable, uncorrectable, pending, failed), recovery, time throttled (power, heat by software
-/// and hardware).
-const HEALTH_FIELDS: [Field; 9] = [
-    Field::of_device(94),
-    Field::of_device(142),
-    Field::of_device(143),
-    Field::of_device(144),
-    Field::of_device(145),
-    Field::of_device(230),
-    Field::of_device(74),
-    Field::of_device(251),
-    Field::of_device(252),
-];
-
 impl<'nvml> Card<'nvml> {
     /// Asks who it is. Errors: it doesn't answer.
     pub fn open(tools: &mut Tools<'nvml>, device: Device<'nvml>, at: Moment) -> Result<Self, (Call, Fault)> {
         let mut line = Line::new(tools.heartbeat.clone(), "");
         let (uuid, place) = {
-            let identity = line.call(Call::Identity, || Ok((device.uuid()?, device.pci_info()?.bus_id)));
+            let mut why = Fault::Garbage;
+            let identity = line.call(Call::Identity, || {
+                let ask = || -> Result<_, Fault> { Ok((device.uuid()?, device.pci_info()?.bus_id)) };
+                ask().inspect_err(|fault| why = *fault)
+            });
             match identity {
                 Reading::Seen(identity) => identity,
-                Reading::Missing(_) => return Err(line.lost().unwrap_or((Call::Identity, Fault::Garbage))),
+                Reading::Missing(_) => return Err((Call::Identity, why)),
             }
         };
         let uuid = Name::from(uuid);
@@ -151,6 +131,8 @@ impl<'nvml> Card<'nvml> {
             health: HealthState::missing(Gap::CollectorDown),
             power_limit_mw: Reading::Missing(Gap::CollectorDown),
         };
+        // Whether its power is to be integrated has to be known before the first tick.
+        card.line.call(Call::Energy, || Ok(card.device.total_energy_consumption()?));
         card.start_monitor(tools, at);
         Ok(card)
     }
@@ -230,18 +212,9 @@ impl<'nvml> Card<'nvml> {
         if self.mode != Mode::On {
             let now = self.line.call(Call::UtilizationRates, || Ok(self.device.utilization_rates()?));
             let (busy_percent, memory_percent) = (now.map_ref(|now| now.gpu), now.map_ref(|now| now.memory));
-            read_ring(&mut self.busy, Call::BusyRing, Ring::Busy, &mut self.line, self.handle, tools, at, busy_percent);
-            if !matches!(self.monitor, Reading::Seen(_)) {
-                read_ring(
-                    &mut self.memory,
-                    Call::MemoryRing,
-                    Ring::Memory,
-                    &mut self.line,
-                    self.handle,
-                    tools,
-                    at,
-                    memory_percent,
-                );
+            self.busy.read(Ring::Busy, &mut self.line, self.handle, tools, at, busy_percent);
+            if !self.is_monitored() {
+                self.memory.read(Ring::Memory, &mut self.line, self.handle, tools, at, memory_percent);
             }
             self.processes.weigh(&mut self.line, self.handle, tools, at);
         }
@@ -262,20 +235,20 @@ impl<'nvml> Card<'nvml> {
         }
         let is_spared = pace == Pace::Half && turn % 2 == 1;
         let rows = |is_monitored: bool| if is_monitored && is_spared { Rows::Deferred } else { Rows::Made };
-        if let Reading::Seen(monitor) = &mut self.monitor
-            && !is_spared
-        {
-            state.gpm = monitor.read(&mut self.line, self.handle, None, at.monotonic_us, &mut tools.buffers);
-        } else if let Reading::Missing(gap) = self.monitor {
-            state.gpm = GpmState::missing(gap);
-        }
+        state.gpm = match &mut self.monitor {
+            Reading::Seen(monitor) if is_spared => monitor.last(),
+            Reading::Seen(monitor) => {
+                monitor.read(&mut self.line, self.handle, None, at.monotonic_us, &mut tools.buffers)
+            }
+            Reading::Missing(gap) => GpmState::missing(*gap),
+        };
         state.health = self.health;
         state.power_limit_mw = self.power_limit_mw;
         out.push(DeviceReading {
             id: self.id.clone(),
             at,
             is_cut: self.mode == Mode::On,
-            rows: rows(matches!(self.monitor, Reading::Seen(_))),
+            rows: rows(self.is_monitored()),
             mig_profile: None,
             busy_ring: std::mem::take(&mut self.busy.reads),
             memory_ring: std::mem::take(&mut self.memory.reads),
@@ -287,9 +260,11 @@ impl<'nvml> Card<'nvml> {
         for slice in &mut self.slices {
             let mut state = slice.state(tools.raw);
             let is_monitored = slice.is_monitored();
-            if !is_spared {
-                state.gpm = slice.read_monitor(tools, self.handle, at.monotonic_us);
-            }
+            state.gpm = if is_spared {
+                slice.last_monitored()
+            } else {
+                slice.read_monitor(tools, self.handle, at.monotonic_us)
+            };
             out.push(DeviceReading {
                 id: DeviceId { device_uuid: slice.uuid.clone(), mig: Some(slice.place), ..self.id.clone() },
                 at,
@@ -313,40 +288,6 @@ impl<'nvml> Card<'nvml> {
         self.processes.list(&mut self.line, self.handle, tools, &self.id, &places, turn, out)
     }
 
-    /// What changes slowly.
-    pub fn read_health(&mut self, tools: &mut Tools<'nvml>) {
-        let device = &self.device;
-        self.power_limit_mw = self.line.call(Call::PowerLimit, || Ok(device.enforced_power_limit()?)).map(i64::from);
-        let mut ecc = |kind, counter| self.line.call_part(Call::Ecc, || Ok(device.total_ecc_errors(kind, counter)?));
-        let health = &mut self.health;
-        health.ecc = EccState {
-            corrected_volatile_total: ecc(MemoryError::Corrected, EccCounter::Volatile),
-            uncorrected_volatile_total: ecc(MemoryError::Uncorrected, EccCounter::Volatile),
-            corrected_aggregate_total: ecc(MemoryError::Corrected, EccCounter::Aggregate),
-            uncorrected_aggregate_total: ecc(MemoryError::Uncorrected, EccCounter::Aggregate),
-        };
-        let got = self
-            .line
-            .call(Call::FieldValues, || tools.raw.field_values(self.handle, &HEALTH_FIELDS, &mut tools.fields));
-        let field = |i: usize| count(got, &tools.fields, i);
-        health.remapped_correctable_rows = field(1);
-        health.remapped_uncorrectable_rows = field(2);
-        health.is_remap_pending = field(3).map(|pending| pending != 0);
-        health.is_remap_failed = field(4).map(|failed| failed != 0);
-        health.recovery_action = field(5);
-        health.power_violation_ns_total = field(6);
-        health.thermal_violation_ns_total = match (field(7), field(8)) {
-            (Reading::Seen(software), Reading::Seen(hardware)) => Reading::Seen(software.saturating_add(hardware)),
-            (Reading::Missing(gap), _) | (_, Reading::Missing(gap)) => Reading::Missing(gap),
-        };
-        health.pcie_replays_total = field(0);
-        health.pcie_link_generation =
-            self.line.call_part(Call::PcieLink, || Ok(device.current_pcie_link_gen()?)).map(i64::from);
-        health.pcie_link_width =
-            self.line.call_part(Call::PcieLink, || Ok(device.current_pcie_link_width()?)).map(i64::from);
-        health.active_vgpus = self.line.call(Call::ActiveVgpus, || tools.raw.active_vgpus(self.handle));
-    }
-
     /// Its health, as it was last read.
     pub fn health(&self) -> &HealthState {
         &self.health
@@ -362,45 +303,9 @@ impl<'nvml> Card<'nvml> {
         CardShare::CARD.saturating_sub(self.slices.iter().map(|slice| slice.share).sum())
     }
 
-    fn read_counters(&mut self, tools: &mut Tools<'nvml>, state: &mut DeviceState) {
-        let got =
-            self.line.call(Call::FieldValues, || tools.raw.field_values(self.handle, &TICK_FIELDS, &mut tools.fields));
-        let field = |i: usize| count(got, &tools.fields, i);
-        state.energy_mj_total = field(1);
-        (state.nvlink_tx_kib_total, state.nvlink_rx_kib_total) = (field(2), field(3));
-        (state.pcie_tx_bytes_total, state.pcie_rx_bytes_total) = (field(4), field(5));
-        state.memory_temperature_c = match field(0) {
-            // Cards without the sensor give a number that no card survives.
-            Reading::Seen(celsius) if celsius > 200 => Reading::Missing(Gap::NotSupported),
-            told => told.map(|celsius| celsius as i64),
-        };
-        if state.energy_mj_total.seen().is_none() {
-            state.energy_mj_total = self.line.call(Call::Energy, || Ok(self.device.total_energy_consumption()?));
-        }
-    }
-
-    fn read_sensors(&mut self, tools: &mut Tools<'nvml>, state: &mut DeviceState) {
-        state.power_mw = self.power_mw();
-        let (device, line, handle) = (&self.device, &mut self.line, self.handle);
-        state.temperature_c = line.call(Call::Temperature, || tools.raw.temperature_c(handle));
-        let mut clock = |which| line.call_part(Call::Clocks, || Ok(device.clock_info(which)?)).map(i64::from);
-        (state.sm_clock_mhz, state.memory_clock_mhz) = (clock(Clock::SM), clock(Clock::Memory));
-        (state.graphics_clock_mhz, state.video_clock_mhz) = (clock(Clock::Graphics), clock(Clock::Video));
-        state.performance_state =
-            line.call(Call::PerformanceState, || Ok(device.performance_state()?)).map(|state| i64::from(state.as_c()));
-        state.throttle_reasons_bits = line.call(Call::ThrottleReasons, || tools.raw.throttle_reasons(handle));
-        put_memory(state, line.call(Call::Memory, || tools.raw.memory(handle)));
-    }
-
-    fn read_engines(&mut self, tools: &mut Tools<'nvml>, state: &mut DeviceState) {
-        let (device, line, handle) = (&self.device, &mut self.line, self.handle);
-        let rates = line.call(Call::UtilizationRates, || Ok(device.utilization_rates()?));
-        state.utilization_pct = rates.map_ref(|rates| rates.gpu).and_percent();
-        state.memory_utilization_pct = rates.map_ref(|rates| rates.memory).and_percent();
-        state.encoder_pct = line.call(Call::Encoder, || Ok(device.encoder_utilization()?.utilization)).and_percent();
-        state.decoder_pct = line.call(Call::Decoder, || Ok(device.decoder_utilization()?.utilization)).and_percent();
-        state.jpeg_pct = line.call(Call::Jpeg, || tools.raw.jpeg_percent(handle)).and_percent();
-        state.optical_flow_pct = line.call(Call::OpticalFlow, || tools.raw.optical_flow_percent(handle)).and_percent();
+    /// Whether its performance monitor can be read, as far as is known.
+    fn is_monitored(&self) -> bool {
+        matches!(self.monitor, Reading::Seen(_)) && !self.line.is_off(Call::GpmSample)
     }
 
     fn power_mw(&mut self) -> Reading<i64> {
@@ -412,101 +317,11 @@ impl<'nvml> Card<'nvml> {
         let faults: Vec<_> = self.slices.iter().filter_map(|slice| slice.line.lost()).collect();
         for (call, fault) in faults {
             match fault {
-                Fault::Code(super::fault::code::INVALID_ARGUMENT | super::fault::code::GPU_NOT_FOUND) => {
+                Fault::Code(code::INVALID_ARGUMENT | code::GPU_NOT_FOUND) => {
                     self.slices.retain(|slice| slice.line.lost().is_none());
                 }
                 fault => self.line.lose(call, fault),
             }
-        }
-    }
-}
-
-/// Memory's four figures; the gap in all four where there is one.
-pub fn put_memory(state: &mut DeviceState, memory: Reading<Memory>) {
-    let bytes = |pick: fn(&Memory) -> u64| match memory {
-        Reading::Seen(memory) => i64::try_from(pick(&memory)).map_or(Reading::Missing(Gap::Implausible), Reading::Seen),
-        Reading::Missing(gap) => Reading::Missing(gap),
-    };
-    state.memory_total_bytes = bytes(|memory| memory.total);
-    state.memory_used_bytes = bytes(|memory| memory.used);
-    state.memory_free_bytes = bytes(|memory| memory.free);
-    state.memory_reserved_bytes = match memory {
-        Reading::Seen(Memory { reserved: None, .. }) => Reading::Missing(Gap::NotSupported),
-        _ => bytes(|memory| memory.reserved.unwrap_or_default()),
-    };
-}
-
-#[allow(clippy::too_many_arguments, reason = "each is another part of one card, borrowed apart")]
-fn read_ring<'nvml>(
-    ring: &mut RingState,
-    call: Call,
-    kind: Ring,
-    line: &mut Line,
-    card: Handle<'nvml>,
-    tools: &mut Tools<'nvml>,
-    at: Moment,
-    now_percent: Reading<u32>,
-) {
-    if line.is_off(call) {
-        return;
-    }
-    let last = ring.last_stamp_us;
-    let entries = line.call(call, || {
-        let entries = tools.raw.ring(card, kind, last, &mut tools.buffers)?;
-        let newer =
-            entries.filter(|(stamp_us, _)| *stamp_us > last).map(|(stamp_us, percent)| RingEntry { stamp_us, percent });
-        let mut entries: Vec<_> = newer.collect();
-        entries.sort_by_key(|entry| entry.stamp_us);
-        Ok(entries)
-    });
-    if let Reading::Seen(entries) = &entries
-        && let Some(newest) = entries.last()
-    {
-        ring.last_stamp_us = newest.stamp_us;
-    }
-    ring.reads.push(RingRead { at, entries, now_percent });
-}
-
-/// One of the fields that were asked for, as a count.
-fn count(got: Reading<()>, fields: &[FieldValue], i: usize) -> Reading<u64> {
-    match (got, fields.get(i)) {
-        (Reading::Missing(gap), _) => Reading::Missing(gap),
-        (Reading::Seen(()), Some(Ok(value))) => {
-            u64::try_from(*value).map_or(Reading::Missing(Gap::Implausible), Reading::Seen)
-        }
-        (Reading::Seen(()), Some(Err(fault))) => Reading::Missing(fault.gap()),
-        (Reading::Seen(()), None) => Reading::Missing(Gap::DriverError),
-    }
-}
-
-/// Small turns of readings that are borrowed, or percentages still to be checked.
-trait Turn<T> {
-    fn map_ref<U>(&self, pick: impl FnOnce(&T) -> U) -> Reading<U>;
-}
-
-impl<T> Turn<T> for Reading<T> {
-    fn map_ref<U>(&self, pick: impl FnOnce(&T) -> U) -> Reading<U> {
-        match self {
-            Self::Seen(value) => Reading::Seen(pick(value)),
-            Self::Missing(gap) => Reading::Missing(*gap),
-        }
-    }
-}
-
-trait AsPercent {
-    fn and_percent(self) -> Reading<Percent>;
-}
-
-impl AsPercent for Reading<u32> {
-    fn and_percent(self) -> Reading<Percent> {
-        match self {
-            Self::Seen(percent) => {
-                let thousandths = percent.checked_mul(1000).and_then(|t| i32::try_from(t).ok());
-                thousandths
-                    .and_then(Percent::from_thousandths)
-                    .map_or(Reading::Missing(Gap::Implausible), Reading::Seen)
-            }
-            Self::Missing(gap) => Reading::Missing(gap),
         }
     }
 }

@@ -5,6 +5,7 @@ use super::card::Card;
 use super::fault::{Fault, code};
 use super::raw::{EventSet, RawEvent};
 use super::roster::Roster;
+use crate::probe::pci::Bus;
 use crate::probe::{DeviceId, Moment};
 use cardhour_domain::{EventKind, Name, Reading};
 use std::collections::BTreeSet;
@@ -138,9 +139,13 @@ fn recovery(action: u64) -> &'static str {
 }
 
 /// Cards that are no longer on the bus are lost, whatever the driver says.
-pub fn judge_bus(on_bus: &BTreeSet<String>, roster: &mut Roster, at: Moment) {
+pub fn judge_bus(bus: &Bus, roster: &mut Roster, at: Moment) {
     for place in roster.places() {
-        let is_off = !on_bus.contains(place.as_str());
+        if bus.passed_through.contains(place.as_str()) {
+            roster.want_restart();
+            continue;
+        }
+        let is_off = !bus.cards.contains(place.as_str());
         let Some(known) = roster.card(&place) else { continue };
         if std::mem::replace(&mut known.told.is_off_bus, is_off) || !is_off {
             continue;

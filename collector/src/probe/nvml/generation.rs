@@ -85,8 +85,9 @@ impl<'a, 'nvml> Generation<'a, 'nvml> {
         };
         generation.find_cards(roster, at)?;
         generation.listen();
-        generation.scan(roster, at);
+        // Before the scan, so that what it tells of a card has the card's power limit in it.
         generation.look_at_health(roster, at);
+        generation.scan(roster, at);
         generation.poll(roster, at);
         Ok(generation)
     }
@@ -121,7 +122,8 @@ impl<'a, 'nvml> Generation<'a, 'nvml> {
             self.listed_us = Some(at.monotonic_us);
             self.lists += 1;
         }
-        let (mut devices, mut processes, mut listings) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut devices, mut processes) = (Vec::new(), Vec::new());
+        let (mut listings, mut vgpus) = (Vec::new(), Vec::new());
         for card in self.cards.iter_mut().filter(|card| card.line.lost().is_none()) {
             let at = now();
             let first = devices.len();
@@ -130,9 +132,11 @@ impl<'a, 'nvml> Generation<'a, 'nvml> {
                 listings.push(card.list(&mut self.tools, self.lists - 1, &mut processes));
             }
             card.read(&mut self.tools, at, pace, self.ticks, &mut devices);
+            let active_vgpus = card.list_vgpus(&mut self.tools, &mut vgpus);
             let last_xid =
                 self.events.as_ref().map(|_| roster.card(&card.id.pci_bus_id).and_then(|known| known.last_xid));
             for device in devices[first..].iter_mut().filter(|device| device.id.mig.is_none()) {
+                device.state.active_vgpus = active_vgpus;
                 device.state.last_xid = last_xid.map_or(Reading::Missing(Gap::NotSupported), Reading::Seen);
             }
         }
@@ -147,6 +151,7 @@ impl<'a, 'nvml> Generation<'a, 'nvml> {
             devices,
             processes,
             listings,
+            vgpus,
             events: roster.take_events(),
             layout: roster.take_layout(),
         }
@@ -163,7 +168,10 @@ impl<'a, 'nvml> Generation<'a, 'nvml> {
         let nvml = self.nvml;
         for index in 0..self.count {
             let device = self.library.call_part(Call::DeviceHandle, || as_answer(nvml.device_by_index(index)));
-            self.open(device, roster, at)?;
+            if let Some((call, fault)) = self.open(device, roster, at)? {
+                tracing::warn!(index, call = call.name(), %fault, "a card that the driver counts doesn't answer");
+                roster.want_restart();
+            }
         }
         // One lost card makes looking by index fail for it, and on some drivers for all that follow.
         let missing: Vec<_> = roster
@@ -171,7 +179,14 @@ impl<'a, 'nvml> Generation<'a, 'nvml> {
             .into_iter()
             .filter(|place| self.cards.iter().all(|card| card.id.pci_bus_id != *place))
             .collect();
+        let bus = if missing.is_empty() { None } else { self.config.pci_devices.as_deref().and_then(pci::look) };
         for place in missing {
+            if bus.as_ref().is_some_and(|bus| bus.passed_through.contains(place.as_str())) {
+                // A virtual machine has it now: held by that, not lost.
+                tracing::info!(%place, "card was passed through to a virtual machine");
+                roster.forget(&place);
+                continue;
+            }
             let device =
                 self.library.call_part(Call::DeviceHandle, || as_answer(nvml.device_by_pci_bus_id(place.as_str())));
             let answer = match &device {
@@ -226,6 +241,10 @@ impl<'a, 'nvml> Generation<'a, 'nvml> {
     fn hear(&mut self, roster: &mut Roster, at: Moment) {
         let Some(set) = &mut self.events else { return };
         let heard = events::hear(set, &mut self.library, &self.cards, roster, at);
+        if self.library.lost().is_some() {
+            // Events don't arrive any more, and nothing else would say so.
+            roster.want_restart();
+        }
         if heard.is_cut_anew {
             self.scan(roster, at);
             for card in self.cards.iter_mut().filter(|card| heard.cards.contains(&card.id.pci_bus_id)) {
@@ -241,10 +260,17 @@ impl<'a, 'nvml> Generation<'a, 'nvml> {
             if card.scan(&mut self.tools, at, layout) == Layout::Same && !is_first {
                 continue;
             }
-            let devices = known_devices(card);
             // A library that was loaded anew finds most cards as they were.
-            let is_same = known.devices.iter().map(without_layout).eq(devices.iter().map(without_layout));
-            known.layout = layout;
+            let is_same = known.devices.iter().map(without_layout).eq(known_devices(card).iter().map(without_layout));
+            let is_told = !is_first && is_same && known.told_driver == self.driver;
+            known.told_driver.clone_from(&self.driver);
+            if is_same && !is_first {
+                let before = known.devices.iter().filter_map(|device| device.id.mig);
+                card.slices.iter_mut().zip(before).for_each(|(slice, place)| slice.place = place);
+            } else {
+                known.layout = layout;
+            }
+            let devices = known_devices(card);
             if !is_same && !is_first {
                 let detail = format!("{} instances, {} of it free of any", card.slices.len(), card.stranded());
                 roster.tell(
@@ -255,11 +281,7 @@ impl<'a, 'nvml> Generation<'a, 'nvml> {
                     Some(&detail),
                 );
             }
-            let rows = if is_same && !is_first {
-                Vec::new()
-            } else {
-                seen_devices(self.config, self.driver.as_ref(), card, at)
-            };
+            let rows = if is_told { Vec::new() } else { seen_devices(self.config, self.driver.as_ref(), card, at) };
             roster.cut(&card.id.pci_bus_id, devices, rows);
         }
     }
@@ -281,8 +303,8 @@ impl<'a, 'nvml> Generation<'a, 'nvml> {
             tracing::info!(before = self.count, now = count, "the driver counts other cards than before");
             roster.want_restart();
         }
-        if let Some(on_bus) = self.config.pci_devices.as_deref().and_then(pci::cards) {
-            events::judge_bus(&on_bus, roster, at);
+        if let Some(bus) = self.config.pci_devices.as_deref().and_then(pci::look) {
+            events::judge_bus(&bus, roster, at);
         }
     }
 

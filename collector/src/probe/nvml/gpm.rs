@@ -18,18 +18,41 @@ pub struct Monitor<'nvml> {
     earlier: GpmSample<'nvml>,
     later: GpmSample<'nvml>,
     filled_us: Option<i64>,
+    last: GpmState,
 }
 
 impl<'nvml> Monitor<'nvml> {
     /// Of a device that has one, by `line`'s word.
     pub fn open(raw: Raw<'nvml>, line: &mut Line) -> Reading<Self> {
         line.call(Call::GpmAlloc, || {
-            Ok(Self { earlier: GpmSample::new(raw)?, later: GpmSample::new(raw)?, filled_us: None })
+            Ok(Self {
+                earlier: GpmSample::new(raw)?,
+                later: GpmSample::new(raw)?,
+                filled_us: None,
+                last: GpmState::missing(Gap::CollectorDown),
+            })
         })
+    }
+
+    /// What it said last, for ticks in which it is spared.
+    pub fn last(&self) -> GpmState {
+        self.last
     }
 
     /// Averages since the last read; missing at the first, which only lays the ground for the next.
     pub fn read(
+        &mut self,
+        line: &mut Line,
+        card: Handle<'nvml>,
+        gpu_instance: Option<u32>,
+        now_us: i64,
+        buffers: &mut Buffers,
+    ) -> GpmState {
+        self.last = self.average(line, card, gpu_instance, now_us, buffers);
+        self.last
+    }
+
+    fn average(
         &mut self,
         line: &mut Line,
         card: Handle<'nvml>,

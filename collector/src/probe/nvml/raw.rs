@@ -153,6 +153,21 @@ pub struct RawEvent<'nvml> {
     pub compute_instance: Option<u32>,
 }
 
+/// A virtual GPU.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawVgpu {
+    /// Its own.
+    pub uuid: String,
+    /// The virtual machine's id, as the hypervisor gives it.
+    pub machine: String,
+    /// The name of its type.
+    pub profile: Option<String>,
+    /// The memory it was given.
+    pub size_bytes: Result<u64, Fault>,
+    /// The memory it uses.
+    pub used_bytes: Result<u64, Fault>,
+}
+
 /// Buffers that calls fill, kept from tick to tick.
 pub struct Buffers {
     processes: Vec<nvmlProcessInfo_t>,
@@ -373,17 +388,51 @@ impl<'nvml> Raw<'nvml> {
         Ok((gpu_instance, compute_instance))
     }
 
-    /// How many virtual GPUs are active on a card.
-    pub fn active_vgpus(&self, card: Handle<'nvml>) -> Result<u32, Fault> {
+    /// Virtual GPUs that are active on a card: instance numbers of the driver's.
+    pub fn active_vgpus(&self, card: Handle<'nvml>) -> Result<Vec<u32>, Fault> {
         let call = symbol(&self.nvml.lib().nvmlDeviceGetActiveVgpus)?;
-        let mut instances: [nvmlVgpuInstance_t; 64] = [0; 64];
-        let mut count = instances.len() as u32;
-        // SAFETY: `count` holds the length of `instances`, and both live across the call.
-        match check(unsafe { call(card.device, &raw mut count, instances.as_mut_ptr()) }) {
-            // More than there is room for: their number is what was asked.
-            Err(Fault::Code(code::INSUFFICIENT_SIZE)) | Ok(()) => Ok(count),
-            Err(fault) => Err(fault),
-        }
+        let mut instances: Vec<nvmlVgpuInstance_t> = vec![0; 64];
+        let count = fill(&mut instances, |room, count| {
+            // SAFETY: `count` holds the length of `room`, and both live across the call.
+            unsafe { call(card.device, count, room.as_mut_ptr()) }
+        })?;
+        instances.truncate(count);
+        Ok(instances)
+    }
+
+    /// Who a virtual GPU is, and what it is and uses, as far as the driver tells.
+    pub fn vgpu(&self, instance: u32) -> Result<RawVgpu, Fault> {
+        let lib = self.nvml.lib();
+        let mut text = [0; 96];
+        let room = text.len() as u32;
+        // SAFETY: `room` is the length of `text`, which lives across the call, as in the next.
+        check(unsafe { symbol(&lib.nvmlVgpuInstanceGetUUID)?(instance, text.as_mut_ptr(), room) })?;
+        let uuid = read_text(&text)?;
+        let mut id_type = 0;
+        // SAFETY: as above; `id_type` lives across the call too.
+        check(unsafe { symbol(&lib.nvmlVgpuInstanceGetVmID)?(instance, text.as_mut_ptr(), room, &raw mut id_type) })?;
+        let machine = read_text(&text)?;
+        let number = |call: Result<unsafe extern "C" fn(u32, *mut u64) -> nvmlReturn_t, Fault>, of: u32| {
+            let mut bytes = 0;
+            // SAFETY: `bytes` lives across the call.
+            check(unsafe { call?(of, &raw mut bytes) })?;
+            Ok(bytes)
+        };
+        let used_bytes = number(symbol(&lib.nvmlVgpuInstanceGetFbUsage), instance);
+        let profile = symbol(&lib.nvmlVgpuInstanceGetType).and_then(|call| {
+            let mut profile = 0;
+            // SAFETY: `profile` lives across the call.
+            check(unsafe { call(instance, &raw mut profile) })?;
+            Ok(profile)
+        });
+        let size_bytes = profile.and_then(|profile| number(symbol(&lib.nvmlVgpuTypeGetFramebufferSize), profile));
+        let profile = profile.and_then(|profile| {
+            let mut room = room;
+            // SAFETY: `room` is the length of `text`; both live across the call.
+            check(unsafe { symbol(&lib.nvmlVgpuTypeGetName)?(profile, text.as_mut_ptr(), &raw mut room) })?;
+            read_text(&text)
+        });
+        Ok(RawVgpu { uuid, machine, profile: profile.ok(), size_bytes, used_bytes })
     }
 }
 
@@ -526,6 +575,12 @@ fn symbol<F: Copy, E>(loaded: &Result<F, E>) -> Result<F, Fault> {
 
 fn check(code: nvmlReturn_t) -> Result<(), Fault> {
     if code == 0 { Ok(()) } else { Err(Fault::Code(code)) }
+}
+
+/// A text that ends with its first null byte.
+fn read_text(text: &[std::ffi::c_char]) -> Result<String, Fault> {
+    let bytes: Vec<u8> = text.iter().take_while(|byte| **byte != 0).map(|byte| byte.cast_unsigned()).collect();
+    String::from_utf8(bytes).map_err(|_| Fault::Garbage)
 }
 
 /// What versioned structures begin with.

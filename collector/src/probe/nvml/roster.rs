@@ -28,10 +28,12 @@ pub struct Roster {
 pub struct KnownCard {
     /// The card itself, then its slices.
     pub devices: Vec<KnownDevice>,
-    /// How it was lost, while it is.
-    pub lost: Option<Gap>,
+    /// Whether it answers no more.
+    pub is_lost: bool,
     /// How often it was cut anew.
     pub layout: u32,
+    /// The driver's version, as it was last told with the card.
+    pub told_driver: Option<Name>,
     /// The last error that the driver told of.
     pub last_xid: Option<u64>,
     /// What of its health was told already.
@@ -111,17 +113,23 @@ impl Roster {
     /// A card answers. Another card in the place of an older one takes its place.
     pub fn found(&mut self, at: Moment, id: &DeviceId) {
         let known = self.cards.get(&id.pci_bus_id).filter(|known| known.devices[0].id.card_uuid == id.card_uuid);
-        let was_lost = known.map(|known| known.lost.is_some());
+        let was_lost = known.map(|known| known.is_lost);
         if was_lost == Some(false) {
             return;
         }
         self.tell(at, EventKind::CardFound, Some(id), None, None);
         if let Some(known) = self.cards.get_mut(&id.pci_bus_id).filter(|_| was_lost.is_some()) {
-            known.lost = None;
+            known.is_lost = false;
         } else {
             let device = KnownDevice { id: id.clone(), is_cut: false, mig_profile: None };
-            let card =
-                KnownCard { devices: vec![device], lost: None, layout: 0, last_xid: None, told: ToldHealth::default() };
+            let card = KnownCard {
+                devices: vec![device],
+                is_lost: false,
+                layout: 0,
+                told_driver: None,
+                last_xid: None,
+                told: ToldHealth::default(),
+            };
             self.cards.insert(id.pci_bus_id.clone(), card);
         }
     }
@@ -130,13 +138,18 @@ impl Roster {
     pub fn lose(&mut self, at: Moment, pci_bus_id: &Name, call: Call, fault: Fault) {
         self.restart_wanted = true;
         let Some(card) = self.cards.get_mut(pci_bus_id) else { return };
-        if card.lost.is_some() {
+        if card.is_lost {
             return;
         }
-        card.lost = Some(Gap::CardLost);
+        card.is_lost = true;
         let id = card.devices[0].id.clone();
         tracing::warn!(card = %id.card_uuid, place = %pci_bus_id, call = call.name(), %fault, "card answers no more");
         self.tell(at, EventKind::CardLost, Some(&id), fault.number(), Some(&format!("{}: {fault}", call.name())));
+    }
+
+    /// A card is no longer this node's to tell of.
+    pub fn forget(&mut self, pci_bus_id: &Name) {
+        self.cards.remove(pci_bus_id);
     }
 
     /// A card's devices as they are now.
@@ -161,7 +174,6 @@ impl Roster {
     pub fn silent(&self, at: Moment, answer: &BTreeSet<Name>, gap: Gap, out: &mut Vec<DeviceReading>) {
         for (place, card) in &self.cards {
             if !answer.contains(place) {
-                let gap = card.lost.unwrap_or(gap);
                 out.extend(card.devices.iter().map(|device| device.silent(at, gap)));
             }
         }
@@ -179,7 +191,7 @@ impl Roster {
 
     /// The library is loaded anew now.
     pub fn restarted(&mut self, now: Moment) {
-        let is_all_well = self.cards.values().all(|card| card.lost.is_none());
+        let is_all_well = self.cards.values().all(|card| !card.is_lost);
         let pause_us = if self.restarted_us.is_none() || is_all_well { MINUTE_US } else { self.restart_pause_us * 2 };
         self.restart_pause_us = pause_us.min(LONGEST_RESTART_PAUSE_US);
         self.restarted_us = Some(now.monotonic_us);

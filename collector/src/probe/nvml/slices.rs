@@ -5,7 +5,7 @@ use super::card::Tools;
 use super::fault::{Fault, code};
 use super::gpm::Monitor;
 use super::raw::{Handle, Raw};
-use crate::probe::{DeviceState, MigPlace};
+use crate::probe::{DeviceState, GpmState, MigPlace};
 use cardhour_domain::{CardShare, Gap, Name, Reading};
 use nvml_wrapper::Device;
 
@@ -119,15 +119,18 @@ impl<'nvml> Slice<'nvml> {
         let mut line = Line::new(tools.heartbeat.clone(), &found.uuid);
         let handle = Handle::of(&found.device);
         let (gpu_instance, compute_instance) = read(line.call(Call::MigIdentity, || tools.raw.instance_ids(handle)))?;
-        let attributes = read(line.call(Call::ProfileInfo, || Ok(found.device.attributes()?)))?;
-        let profile = line.call_part(Call::Identity, || Ok(found.device.name()?)).seen();
+        let attributes = line.call(Call::ProfileInfo, || Ok(found.device.attributes()?)).seen();
+        let name = line.call_part(Call::Identity, || Ok(found.device.name()?)).seen();
+        let profile = name.as_deref().and_then(profile_of);
+        let told = attributes.as_ref().map(|attributes| attributes.compute_instance_slice_count);
+        let compute_slices = told.or_else(|| slices_of(profile?)).unwrap_or(0);
+        let memory_mib = attributes.and_then(|attributes| i64::try_from(attributes.memory_size_mb).ok());
         Ok(Self {
             uuid: found.uuid.clone(),
             place: MigPlace { gpu_instance, compute_instance, layout },
-            profile: profile.as_deref().and_then(profile_of).map(Name::from),
-            share: CardShare::from_fraction(attributes.compute_instance_slice_count, card_slices.max(1))
-                .unwrap_or(CardShare::ZERO),
-            memory_bytes: i64::try_from(attributes.memory_size_mb).ok().and_then(|mib| mib.checked_mul(1_048_576)),
+            profile: profile.map(Name::from),
+            share: CardShare::from_fraction(compute_slices, card_slices.max(1)).unwrap_or(CardShare::ZERO),
+            memory_bytes: memory_mib.and_then(|mib| mib.checked_mul(1_048_576)),
             line,
             handle,
             monitor: Reading::Missing(Gap::NotSupported),
@@ -146,23 +149,26 @@ impl<'nvml> Slice<'nvml> {
     }
 
     /// Averages of its performance monitor since the last time, and the ground for the next.
-    pub fn read_monitor(
-        &mut self,
-        tools: &mut Tools<'nvml>,
-        card: Handle<'nvml>,
-        now_us: i64,
-    ) -> crate::probe::GpmState {
+    pub fn read_monitor(&mut self, tools: &mut Tools<'nvml>, card: Handle<'nvml>, now_us: i64) -> GpmState {
         match &mut self.monitor {
             Reading::Seen(monitor) => {
                 monitor.read(&mut self.line, card, Some(self.place.gpu_instance), now_us, &mut tools.buffers)
             }
-            Reading::Missing(gap) => crate::probe::GpmState::missing(*gap),
+            Reading::Missing(gap) => GpmState::missing(*gap),
+        }
+    }
+
+    /// What its performance monitor said last.
+    pub fn last_monitored(&self) -> GpmState {
+        match &self.monitor {
+            Reading::Seen(monitor) => monitor.last(),
+            Reading::Missing(gap) => GpmState::missing(*gap),
         }
     }
 
     /// Whether its performance monitor is read.
     pub fn is_monitored(&self) -> bool {
-        matches!(self.monitor, Reading::Seen(_))
+        matches!(self.monitor, Reading::Seen(_)) && !self.line.is_off(Call::GpmSample)
     }
 
     /// Its state but for the monitor: it has no sensors of its own.
@@ -198,6 +204,12 @@ fn profile_of(name: &str) -> Option<&str> {
     name.rsplit_once(" MIG ").map(|(_, profile)| profile.trim())
 }
 
+/// Compute slices by a profile's name: those of its compute instance where it names one, `1c.3g.20gb`, else all, `3g.20gb`.
+fn slices_of(profile: &str) -> Option<u32> {
+    let first = profile.split('.').next()?;
+    first.strip_suffix('c').or_else(|| first.strip_suffix('g'))?.parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -206,5 +218,11 @@ mod tests {
     fn a_profile_is_what_stands_behind_the_model() {
         assert_eq!(profile_of("NVIDIA A100-SXM4-40GB MIG 1c.3g.20gb"), Some("1c.3g.20gb"));
         assert_eq!(profile_of("NVIDIA A100-SXM4-40GB"), None);
+    }
+
+    #[test]
+    fn a_profile_says_how_many_compute_slices_it_has() {
+        let slices = ["1g.10gb", "7g.80gb", "1c.3g.20gb", "1g.10gb+me", "strange"].map(slices_of);
+        assert_eq!(slices, [Some(1), Some(7), Some(1), Some(1), None]);
     }
 }

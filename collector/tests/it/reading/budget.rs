@@ -1,7 +1,8 @@
 //! What reading costs: calls counted by the stand-in, at what others measured a call to cost on real drivers.
 
 use super::stage::Stage;
-use super::story::{play, stage};
+use super::story::{card, percent, play, play_busily, stage};
+use std::time::Duration;
 
 /// Microseconds a call. Typical values of the notes on NVML: a list of processes 1 ms, a sample of the monitor or a ring 100 µs or 500 µs, any other
 /// call 15 µs; the pessimistic ones are 5 ms, 300 µs, 500 µs, 100 µs.
@@ -43,4 +44,26 @@ fn eight_whole_cards_cost_less_than_a_hundredth_of_a_core() {
     check(
         "[[card]]\npreset = \"l40s\"\ncopies = 8\ncurve.util = 50\n[[process]]\npid = 7\ncard = 0\n[[process]]\npid = 8\ncard = 1\n",
     );
+}
+
+#[test]
+fn a_probe_over_its_budget_spares_the_costly_calls_and_loses_nothing() {
+    let scenario = "[[card]]\npreset = \"h100\"\ncurve.power_w = 300\ncurve.util = 50\ncurve.sm = { points = [[0, 20], [15, 60]], repeat_s = 30 }\n";
+    let calls = |cpu_per_second| {
+        let stage = stage(scenario);
+        let story = play_busily(&stage, 915, cpu_per_second);
+        let told_ms: i64 = story.rows.iter().map(|row| row.during.length_ms()).sum();
+        assert!(told_ms >= 885_000);
+        assert_eq!(story.energy_mj(&card(0)), told_ms * 300);
+        let calls = ["nvmlGpmSampleGet", "nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetSamples"];
+        (story, calls.map(|call| stage.calls(call)))
+    };
+    let (_, full) = calls(Duration::from_millis(6));
+    let (story, spared) = calls(Duration::from_millis(8));
+    assert!(spared[0] * 10 < full[0] * 6 && spared[1] * 10 < full[1] * 6, "{spared:?} {full:?}");
+    assert_eq!(spared[2], full[2], "the ring is never spared");
+    // Once spared, rows are of two ticks, with the mean over both.
+    let last = story.rows.last().unwrap();
+    assert_eq!((last.during.length_ms(), last.sm_active_pct), (30_000, percent(40.0)));
+    assert!(story.rows.windows(2).all(|pair| pair[0].during.end() == pair[1].during.start()));
 }

@@ -181,11 +181,11 @@ hang = true
     let thread =
         std::thread::spawn(move || probe.run(&SystemClock::start(), &mut |_| std::ops::ControlFlow::Continue(())));
     let hung = told.recv().unwrap();
-    assert_eq!((hung.call, hung.card), ("nvmlDeviceGetPowerUsage", card(0)));
     // Nothing else frees a thread that is in the driver; here the scenario does.
     control.stop();
     stage.set_us(1_000_000_000);
     thread.join().unwrap();
+    assert_eq!((hung.call, hung.card), ("nvmlDeviceGetPowerUsage", card(0)));
 }
 
 #[test]
@@ -207,7 +207,7 @@ rc = 10
     let temperature = |s| story.row(&card(0), s).temperature_c;
     assert_eq!(
         [temperature(45), temperature(60), temperature(75)],
-        [Reading::Seen(40), missing(Gap::TimedOut), Reading::Seen(40)]
+        [Reading::Seen(35), missing(Gap::TimedOut), Reading::Seen(35)]
     );
 }
 
@@ -432,4 +432,21 @@ fn a_clock_that_is_set_leaves_rows_that_neither_overlap_nor_run_backwards() {
         let told: Vec<_> = story.told(EventKind::ClockStep).into_iter().map(|(_, by)| by).collect();
         assert_eq!(told, [Some(set_by_ms)]);
     }
+}
+
+#[test]
+fn c07_an_instance_whose_size_the_driver_does_not_tell_has_that_of_its_profile() {
+    let story = play(&stage(&format!("{SEVEN}[[fault]]\ncall = \"nvmlDeviceGetAttributes_v2\"\nrc = 3\n")), 60);
+    let seventh = cardhour_domain::CardShare::from_fraction(1, 7).unwrap();
+    let slices: Vec<_> = story.tick(15).layout.iter().filter(|device| device.mig_profile.is_some()).collect();
+    assert!(slices.len() == 7 && slices.iter().all(|slice| slice.share == seventh));
+    assert_eq!(story.told(EventKind::Layout), []);
+}
+
+#[test]
+fn c11_a_guest_without_rings_says_that_its_use_is_not_supported() {
+    let story = play(&stage("[[card]]\npreset = \"vgpu\"\ncurve.util = 50\n"), 60);
+    let row = story.row(&card(0), 60);
+    assert_eq!((row.sm_active_pct, row.mem_active_pct), (missing(Gap::NotSupported), missing(Gap::NotSupported)));
+    assert!(row.mem_used_bytes.seen().is_some());
 }

@@ -110,6 +110,8 @@ slice = [
         ]
     );
     assert_eq!(found[0].mig_mode.as_deref(), Some("enabled"));
+    assert_eq!((found[0].power_limit_mw, found[1].power_limit_mw), (Some(700_000), None));
+    assert_eq!(found[0].pci_bus_id.as_deref(), Some("00000000:10:00.0"));
     assert!(found.iter().all(|device| device.card_uuid == card(0).as_str()));
 }
 

@@ -64,7 +64,7 @@ fn pitfall_03_no_call_reaches_a_lost_card() {
 #[test]
 fn pitfall_07_a_card_that_left_the_bus_without_a_word_is_told() {
     let bus = tempfile::tempdir().unwrap();
-    let place = |n: usize| bus.path().join(format!("0000:{:02x}:00.0", n + 1));
+    let place = |n: usize| bus.path().join(format!("0000:{:02x}:00.0", 0x10 + n));
     for n in 0..2 {
         std::fs::create_dir(place(n)).unwrap();
         std::fs::write(place(n).join("vendor"), "0x10de\n").unwrap();
@@ -81,6 +81,35 @@ fn pitfall_07_a_card_that_left_the_bus_without_a_word_is_told() {
     assert_eq!(health.len(), 1, "{health:?}");
     assert_eq!(health[0].card_uuid.as_deref(), Some(card(1).as_str()));
     assert_eq!(story.told(EventKind::CardLost).len(), 1);
+}
+
+#[test]
+fn pitfall_07_a_card_given_to_a_virtual_machine_is_not_lost() {
+    let bus = tempfile::tempdir().unwrap();
+    let place = |n: usize| bus.path().join(format!("0000:{:02x}:00.0", 0x10 + n));
+    for n in 0..2 {
+        std::fs::create_dir(place(n)).unwrap();
+        std::fs::write(place(n).join("vendor"), "0x10de\n").unwrap();
+        std::fs::write(place(n).join("class"), "0x030200\n").unwrap();
+    }
+    let stage = stage(
+        "[[card]]\npreset = \"h100\"\ncopies = 2\n[[fault]]\nat_s = 100\nuntil_s = 400\ncard = 1\nkind = \"unplugged\"\n",
+    );
+    let bound = Cell::new(false);
+    // Let go first, as the driver wants it, then bound to the virtual machine's driver, then given back.
+    let story = play_with(&stage, 900, Some(bus.path().to_owned()), &|s, _, control| {
+        if s >= 90 && !bound.replace(true) {
+            control.release(Duration::from_secs(30));
+            std::os::unix::fs::symlink("../../../bus/pci/drivers/vfio-pci", place(1).join("driver")).unwrap();
+        }
+        if s >= 400 {
+            drop(std::fs::remove_file(place(1).join("driver")));
+        }
+    });
+    assert_eq!(story.told(EventKind::CardLost), []);
+    assert_eq!(story.told(EventKind::Health), []);
+    assert_eq!(story.tick(300).devices.len(), 1);
+    assert_eq!(story.tick(600).devices.len(), 2);
 }
 
 #[test]
@@ -117,8 +146,9 @@ until_s = 200
 kind = "driver_reload"
 "#,
     );
-    let story = play(&stage, 400);
-    for s in [105, 150, 195] {
+    let story = play(&stage, 405);
+    assert_eq!(story.reading(&card(0), 105).state.power_mw.seen(), None);
+    for s in [120, 150, 195] {
         let state = &story.reading(&card(0), s).state;
         assert_eq!(
             (state.power_mw, state.temperature_c),
@@ -126,10 +156,10 @@ kind = "driver_reload"
             "{s}"
         );
     }
-    assert_eq!(story.told(EventKind::DriverReload), [(100, Some(9))]);
+    assert_eq!(story.told(EventKind::DriverReload), [(105, Some(9))]);
     assert_eq!(story.told(EventKind::CounterEpoch).len(), 1);
     // 90 s to 200 s are not in any counter that is left: 75 s before, and since the reload.
-    assert_eq!(story.energy_mj(&card(0)), (75 + 200) * 100_000);
+    assert_eq!(story.energy_mj(&card(0)), (75 + 205) * 100_000);
 }
 
 #[test]
@@ -139,8 +169,8 @@ fn pitfall_15_two_versions_of_library_and_driver_are_waited_out() {
 [[card]]
 preset = "h100"
 [[fault]]
-at_s = 100
-until_s = 101
+at_s = 104
+until_s = 106
 call = "nvmlDeviceGetPowerUsage"
 rc = 18
 [[fault]]
@@ -149,9 +179,9 @@ until_s = 200
 kind = "version_mismatch"
 "#,
     );
-    let story = play(&stage, 400);
+    let story = play(&stage, 405);
     assert_eq!(story.row(&card(0), 195).temperature_c, missing(Gap::DriverError));
-    assert!(story.row(&card(0), 400).temperature_c.seen().is_some());
+    assert!(story.row(&card(0), 405).temperature_c.seen().is_some());
 }
 
 #[test]
@@ -186,7 +216,7 @@ rc = 4
 fn pitfall_20_released_cards_have_no_handle_open_and_are_taken_back() {
     let stage = stage("[[card]]\npreset = \"h100\"\ncurve.power_w = 100\n");
     let (asked, calls) = (Cell::new(false), Cell::new(None));
-    let story = play_with(&stage, 400, None, &|s, _: &StageClock<'_>, control: &Control| {
+    let story = play_with(&stage, 405, None, &|s, _: &StageClock<'_>, control: &Control| {
         if s >= 100 && !asked.replace(true) {
             control.release(Duration::from_secs(120));
         }
@@ -198,10 +228,10 @@ fn pitfall_20_released_cards_have_no_handle_open_and_are_taken_back() {
             assert_eq!(Some(stage.calls("nvmlDeviceGetPowerUsage")), calls.get());
         }
     });
-    assert_eq!(story.told(EventKind::Released), [(100, Some(120_000))]);
+    assert_eq!(story.told(EventKind::Released), [(105, Some(120_000))]);
     assert_eq!(story.row(&card(0), 150).power_mw, missing(Gap::CollectorDown));
     // The counter went on meanwhile, so nothing is lost.
-    assert_eq!(story.energy_mj(&card(0)), (400 - 15) * 100_000);
+    assert_eq!(story.energy_mj(&card(0)), (405 - 15) * 100_000);
 }
 
 #[test]
@@ -402,7 +432,124 @@ kind = "card_lost"
     );
     play(&stage, 3600);
     assert!(stage.calls("nvmlInit_v2") >= 10);
-    assert_eq!(stage.calls("nvmlInit_v2"), stage.calls("nvmlShutdown"));
+    // The stage itself has it loaded once more.
+    assert_eq!(stage.calls("nvmlInit_v2"), stage.calls("nvmlShutdown") + 1);
     assert_eq!(stage.calls("nvmlGpmSampleAlloc"), stage.calls("nvmlGpmSampleFree"));
     assert_eq!(stage.calls("nvmlEventSetCreate"), stage.calls("nvmlEventSetFree"));
+}
+
+#[test]
+fn a_monitor_that_may_not_be_read_leaves_the_duty_cycle() {
+    let story = play(
+        &stage(
+            r#"
+[[card]]
+preset = "h100"
+curve.util = 45
+curve.mem_util = 15
+curve.sm = 30
+[[fault]]
+call = "nvmlGpmSampleGet"
+rc = 4
+"#,
+        ),
+        60,
+    );
+    let row = story.row(&card(0), 60);
+    assert_eq!((row.sm_active_pct, row.mem_active_pct), (percent(45.0), percent(15.0)));
+    assert_eq!(row.use_basis, cardhour_domain::UseBasis::DutyCycle);
+}
+
+#[test]
+fn virtual_gpus_are_told_with_their_machines() {
+    let story = play(
+        &stage(
+            r#"
+[[card]]
+preset = "l40s"
+[[vgpu]]
+card = 0
+uuid = "VGPU-1"
+vm = "machine-1"
+type = "NVIDIA L40S-24Q"
+memory_mib = 24576
+from_s = 20
+until_s = 50
+"#,
+        ),
+        60,
+    );
+    let seen = |s| {
+        story.tick(s).vgpus.iter().map(|vgpu| (vgpu.uuid.to_string(), vgpu.machine.to_string())).collect::<Vec<_>>()
+    };
+    assert_eq!(seen(15), []);
+    assert_eq!(seen(30), [("VGPU-1".to_owned(), "machine-1".to_owned())]);
+    assert_eq!(story.tick(30).vgpus[0].used_bytes, Reading::Seen(24_576 * 1_048_576));
+    assert_eq!(story.tick(30).vgpus[0].profile.as_deref(), Some("NVIDIA L40S-24Q"));
+    assert_eq!(seen(60), []);
+}
+
+#[test]
+fn a_library_loaded_anew_finds_instances_under_their_old_layout() {
+    let stage = stage(
+        r#"
+[[card]]
+preset = "h100"
+copies = 2
+[[card.layout]]
+slice = [{ profile = "1g.10gb", copies = 2, curve.sm = 50 }]
+[[fault]]
+at_s = 90
+until_s = 140
+card = 1
+kind = "card_lost"
+"#,
+    );
+    let story = play(&stage, 600);
+    assert!(stage.calls("nvmlInit_v2") >= 3);
+    let layouts = |s| {
+        story.tick(s).devices.iter().filter_map(|device| device.id.mig).map(|place| place.layout).collect::<Vec<_>>()
+    };
+    assert_eq!((layouts(60), layouts(600)), (vec![1; 4], vec![1; 4]));
+    assert_eq!(story.told(EventKind::Layout), []);
+    let told: usize = story.ticks.iter().map(|tick| tick.layout.len()).sum();
+    assert_eq!(told, 6, "what is known already is not told again");
+}
+
+#[test]
+fn health_that_got_worse_is_told_once() {
+    let story = play(
+        &stage(
+            r#"
+[[card]]
+preset = "h100"
+[[card.health]]
+at_s = 100
+uncorrected = 2
+remap_pending = 1
+[[card.health]]
+at_s = 200
+uncorrected = 2
+remap_failed = 1
+remap_pending = 1
+recovery_action = 1
+"#,
+        ),
+        600,
+    );
+    let told = story
+        .events
+        .iter()
+        .filter(|event| event.kind == EventKind::Health)
+        .map(|event| (event.number, event.detail.as_deref()));
+    assert_eq!(
+        told.collect::<Vec<_>>(),
+        [
+            (Some(2), Some("uncorrectable memory errors")),
+            (None, Some("rows of memory wait to be replaced: reset the card")),
+            (None, Some("a row of memory could not be replaced: change the card")),
+            (Some(1), Some("the driver asks for a reset of the card")),
+        ]
+    );
+    assert_eq!(story.reading(&card(0), 600).state.health.ecc.uncorrected_volatile_total, Reading::Seen(2));
 }

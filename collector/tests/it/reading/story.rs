@@ -19,6 +19,8 @@ pub struct StageClock<'a> {
     now_us: Cell<i64>,
     wall_set_by_ms: Cell<i64>,
     meanwhile: Meanwhile<'a>,
+    /// Processor time of the thread for each second of the scenario.
+    cpu_per_second: Duration,
 }
 
 /// What happens on the node beside the cards: called with the scenario's second before each jump of the clock.
@@ -48,7 +50,7 @@ impl Clock for StageClock<'_> {
     }
 
     fn thread_cpu(&self) -> Option<Duration> {
-        None
+        Some(self.cpu_per_second * u32::try_from(self.now_us.get() / 1_000_000).unwrap())
     }
 }
 
@@ -64,14 +66,29 @@ pub fn play(stage: &Stage, seconds: i64) -> Story {
     play_with(stage, seconds, None, &|_, _, _| {})
 }
 
+/// The same, on a thread that takes so much processor time a second.
+pub fn play_busily(stage: &Stage, seconds: i64, cpu_per_second: Duration) -> Story {
+    play_all(stage, seconds, None, &|_, _, _| {}, cpu_per_second)
+}
+
 /// The same, with a PCI bus and things that happen meanwhile.
 pub fn play_with(stage: &Stage, seconds: i64, pci_devices: Option<PathBuf>, meanwhile: Meanwhile<'_>) -> Story {
+    play_all(stage, seconds, pci_devices, meanwhile, Duration::ZERO)
+}
+
+fn play_all(
+    stage: &Stage,
+    seconds: i64,
+    pci_devices: Option<PathBuf>,
+    meanwhile: Meanwhile<'_>,
+    cpu_per_second: Duration,
+) -> Story {
     let config = NvmlConfig {
         library: Some(stage.library().to_owned()),
         pci_devices,
         ..NvmlConfig::new("n1".into(), "gpu".into())
     };
-    let clock = StageClock { stage, now_us: Cell::new(0), wall_set_by_ms: Cell::new(0), meanwhile };
+    let clock = StageClock { stage, now_us: Cell::new(0), wall_set_by_ms: Cell::new(0), meanwhile, cpu_per_second };
     stage.set_us(0);
     let mut sampler = Sampler::new("n1".into());
     let mut story = Story { ticks: Vec::new(), rows: Vec::new(), events: Vec::new() };
@@ -139,7 +156,7 @@ impl Story {
 
 /// The name of the n-th card.
 pub fn card(n: usize) -> String {
-    format!("GPU-ca4d0000-0000-4000-8000-{n:012x}")
+    format!("GPU-00000000-0000-4000-8000-{:012}", n + 1)
 }
 
 pub fn second(s: i64) -> Timestamp {
