@@ -1,15 +1,16 @@
 //! The time of a scenario: milliseconds since its start.
 
+use crate::place;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The variable that names the file of a manual clock: eight bytes, nanoseconds since the start of the scenario, little-endian.
 pub const CLOCK_VARIABLE: &str = "FAKE_NVML_CLOCK";
-/// The variable that says when a scenario on the real clock started: nanoseconds since 1970. Without it, it starts when it is loaded.
+/// The variable that says when a scenario on the real clock started: nanoseconds since 1970. Without it, it starts with the process, so that it
+/// goes on when the library is unloaded and loaded anew.
 pub const START_VARIABLE: &str = "FAKE_NVML_T0";
 
 /// Where the library takes the time from.
@@ -25,12 +26,11 @@ pub(crate) enum Clock {
 impl Clock {
     /// Of the surroundings; `factor` is the scenario's.
     pub(crate) fn of_process(factor: f64) -> io::Result<Self> {
-        if let Some(path) = std::env::var_os(CLOCK_VARIABLE) {
+        if let Some(path) = place::file(CLOCK_VARIABLE, place::CLOCK) {
             return File::open(path).map(Self::Manual);
         }
-        static LOADED_NS: OnceLock<u128> = OnceLock::new();
         let told = std::env::var(START_VARIABLE).ok().and_then(|text| text.parse().ok());
-        let start_ns = told.unwrap_or_else(|| *LOADED_NS.get_or_init(unix_ns));
+        let start_ns = told.or_else(process_start_ns).unwrap_or_else(unix_ns);
         Ok(Self::Running { start_ns, factor })
     }
 
@@ -46,6 +46,16 @@ impl Clock {
             }
         }
     }
+}
+
+/// When this process started, to a second: the same each time that it is asked. Unit: nanoseconds since 1970.
+fn process_start_ns() -> Option<u128> {
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // The 22nd field, counted behind the name, which may have spaces in it: hundredths of a second since the boot.
+    let ticks: u128 = stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()?;
+    let machine = std::fs::read_to_string("/proc/stat").ok()?;
+    let boot_s: u128 = machine.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()?;
+    Some(boot_s * 1_000_000_000 + ticks * 10_000_000)
 }
 
 fn unix_ns() -> u128 {

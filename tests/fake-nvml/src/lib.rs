@@ -16,13 +16,16 @@ pub mod curve;
 mod exports;
 mod handle;
 mod library;
+mod place;
 mod preset;
 pub mod scenario;
+mod stage;
 mod text;
 
 pub use clock::ManualClock;
 pub use curve::Curve;
 pub use scenario::{Scenario, ScenarioError};
+pub use stage::{NOT_IN_470, NOT_IN_510, Stage, StageError};
 
 /// Where the built library is, for a test that runs from the same target folder. Panics where it wasn't built.
 pub fn library_path() -> std::path::PathBuf {

@@ -3,12 +3,12 @@
 use crate::clock::Clock;
 use crate::exports::Code;
 use crate::handle::{Named, pack, unpack};
+use crate::place;
 use crate::scenario::{Card, Fault, FaultKind, Scenario, Slice, ms};
 use nvml_wrapper_sys::bindings::*;
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The variable that names the scenario's file.
 const SCENARIO_VARIABLE: &str = "FAKE_NVML_SCENARIO";
@@ -22,6 +22,8 @@ pub(crate) struct Library {
     pub scenario: Scenario,
     clock: Clock,
     users: u32,
+    /// When the first of its users came.
+    loaded_at_ms: i64,
     pub sets: Vec<Option<EventSet>>,
     pub samples: Vec<Option<GpmSample>>,
     fault_calls: Vec<u64>,
@@ -66,10 +68,10 @@ fn count(name: &'static str) {
 }
 
 fn write_counts(counts: &BTreeMap<&'static str, u64>) {
-    let Some(path) = std::env::var_os(COUNTS_VARIABLE) else { return };
+    let Some(path) = place::file(COUNTS_VARIABLE, place::COUNTS) else { return };
     let text: String = counts.iter().map(|(name, count)| format!("{name} {count}\n")).collect();
     // Whoever reads sees the old counts or the new ones.
-    let new = Path::new(&path).with_extension("new");
+    let new = path.with_extension("new");
     if std::fs::write(&new, text).is_ok() {
         _ = std::fs::rename(&new, &path);
     }
@@ -92,8 +94,9 @@ pub(crate) fn init(name: &'static str) -> Result<(), Code> {
     count(name);
     let mut guard = library();
     if guard.is_none() {
-        let path = std::env::var_os(SCENARIO_VARIABLE).ok_or(Code(nvmlReturn_enum_NVML_ERROR_DRIVER_NOT_LOADED))?;
-        let scenario = Scenario::load(Path::new(&path)).map_err(|error| {
+        let path = place::file(SCENARIO_VARIABLE, place::SCENARIO)
+            .ok_or(Code(nvmlReturn_enum_NVML_ERROR_DRIVER_NOT_LOADED))?;
+        let scenario = Scenario::load(&path).map_err(|error| {
             eprintln!("fake_nvml: {error}");
             Code(nvmlReturn_enum_NVML_ERROR_UNKNOWN)
         })?;
@@ -102,7 +105,15 @@ pub(crate) fn init(name: &'static str) -> Result<(), Code> {
             Code(nvmlReturn_enum_NVML_ERROR_UNKNOWN)
         })?;
         let fault_calls = vec![0; scenario.faults.len()];
-        *guard = Some(Library { scenario, clock, users: 0, sets: Vec::new(), samples: Vec::new(), fault_calls });
+        *guard = Some(Library {
+            scenario,
+            clock,
+            users: 0,
+            loaded_at_ms: 0,
+            sets: Vec::new(),
+            samples: Vec::new(),
+            fault_calls,
+        });
     }
     let library = guard.as_mut().expect("loaded above");
     let now = library.clock.now_ms();
@@ -113,12 +124,28 @@ pub(crate) fn init(name: &'static str) -> Result<(), Code> {
     } else {
         None
     };
-    let refused = refused.map(Code).or_else(|| library.hit(name, None, now).and_then(|hit| hit.rc));
+    let mut refused = refused.map(Code);
+    if refused.is_none()
+        && let Some(hit) = library.hit(name, None, now)
+    {
+        // Counted already, so that nobody takes the library away while this one waits; others may call meanwhile.
+        library.users += 1;
+        drop(guard);
+        hit.wait();
+        guard = self::library();
+        refused = hit.rc;
+        let library = guard.as_mut().ok_or(Code(nvmlReturn_enum_NVML_ERROR_UNINITIALIZED))?;
+        library.users -= 1;
+    }
+    let library = guard.as_mut().ok_or(Code(nvmlReturn_enum_NVML_ERROR_UNINITIALIZED))?;
     if let Some(code) = refused {
         if library.users == 0 {
             *guard = None;
         }
         return Err(code);
+    }
+    if library.users == 0 {
+        library.loaded_at_ms = library.clock.now_ms();
     }
     library.users += 1;
     Ok(())
@@ -145,6 +172,15 @@ struct Hit {
     hangs_until: Option<i64>,
 }
 
+impl Hit {
+    fn wait(&self) {
+        std::thread::sleep(Duration::from_millis(self.delay_ms));
+        if let Some(until) = self.hangs_until {
+            wait_until(until);
+        }
+    }
+}
+
 /// Does a call: counts it, lets faults have their way, and answers.
 pub(crate) fn call(
     name: &'static str,
@@ -162,10 +198,7 @@ pub(crate) fn call(
     if let Some(hit) = library.hit(name, card, now) {
         // Others may call meanwhile.
         drop(guard);
-        std::thread::sleep(Duration::from_millis(hit.delay_ms));
-        if let Some(until) = hit.hangs_until {
-            wait_until(until);
-        }
+        hit.wait();
         if let Some(code) = hit.rc {
             return Err(code);
         }
@@ -194,7 +227,9 @@ fn wait_until(until: i64) {
 
 /// Waits in real time, a moment at a time, for `work` to have an answer.
 pub(crate) fn wait_for<T>(timeout_ms: u32, mut work: impl FnMut(&mut Library, i64) -> Option<T>) -> Option<T> {
-    let mut waited = 0;
+    // Short enough for a clock that somebody else moves, long enough to cost a waiting collector next to nothing.
+    const LOOK_AGAIN: Duration = Duration::from_millis(10);
+    let end = Instant::now() + Duration::from_millis(u64::from(timeout_ms));
     loop {
         if let Some(library) = library().as_mut() {
             let now = library.clock.now_ms();
@@ -202,11 +237,11 @@ pub(crate) fn wait_for<T>(timeout_ms: u32, mut work: impl FnMut(&mut Library, i6
                 return Some(answer);
             }
         }
-        if waited >= timeout_ms {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
             return None;
         }
-        std::thread::sleep(Duration::from_millis(1));
-        waited += 1;
+        std::thread::sleep(left.min(LOOK_AGAIN));
     }
 }
 
@@ -229,18 +264,33 @@ impl Library {
     }
 
     /// Since when something is wrong.
-    fn since(&self, kind: FaultKind, card: Option<usize>, now_ms: i64) -> Option<i64> {
+    pub fn since(&self, kind: FaultKind, card: Option<usize>, now_ms: i64) -> Option<i64> {
         let hits = |fault: &&Fault| {
-            fault.kind == Some(kind) && is_on(fault, now_ms) && (fault.card.is_none() || fault.card == card)
+            fault.kind == Some(kind) && self.is_on(fault, now_ms) && (fault.card.is_none() || fault.card == card)
         };
         self.scenario.faults.iter().find(hits).map(|fault| ms(fault.at_s))
+    }
+
+    /// Whether a fault is there: also beyond its end, for who was loaded before that, where only loading anew mends it.
+    fn is_on(&self, fault: &Fault, now_ms: i64) -> bool {
+        let lasts = fault.until_reinit && fault.until_s.is_some_and(|until| self.loaded_at_ms < ms(until));
+        is_on(fault, now_ms) || lasts && ms(fault.at_s) <= now_ms
+    }
+
+    /// What a fault makes of one field of a batch.
+    pub fn field_fault(&self, card: usize, field: u32, now_ms: i64) -> Option<Code> {
+        let hits = |fault: &&Fault| {
+            fault.field == Some(field) && self.is_on(fault, now_ms) && fault.card.is_none_or(|of| of == card)
+        };
+        self.scenario.faults.iter().find(hits).and_then(|fault| fault.rc).map(Code)
     }
 
     /// What faults without a kind do to a call.
     fn hit(&mut self, name: &str, card: Option<usize>, now_ms: i64) -> Option<Hit> {
         for (i, fault) in self.scenario.faults.iter().enumerate() {
             let is_its_card = fault.card.is_none() || fault.card == card;
-            if fault.kind.is_some() || !is_on(fault, now_ms) || !is_its_card || !matches(&fault.call, name) {
+            let is_of_call = fault.kind.is_none() && fault.field.is_none();
+            if !is_of_call || !self.is_on(fault, now_ms) || !is_its_card || !matches(&fault.call, name) {
                 continue;
             }
             self.fault_calls[i] += 1;
@@ -291,11 +341,19 @@ impl Library {
             (FaultKind::CardLost, nvmlReturn_enum_NVML_ERROR_GPU_IS_LOST),
             (FaultKind::Unplugged, nvmlReturn_enum_NVML_ERROR_GPU_IS_LOST),
             (FaultKind::ResetRequired, nvmlReturn_enum_NVML_ERROR_RESET_REQUIRED),
-            (FaultKind::NoPermission, nvmlReturn_enum_NVML_ERROR_NO_PERMISSION),
         ] {
             if self.has(kind, Some(card), now_ms) {
                 return Err(Code(code));
             }
+        }
+        let forbids = |fault: &Fault| {
+            fault.kind == Some(FaultKind::NoPermission)
+                && self.is_on(fault, now_ms)
+                && fault.card.is_none_or(|of| of == card)
+                && matches(&fault.call, name)
+        };
+        if self.scenario.faults.iter().any(forbids) {
+            return Err(Code(nvmlReturn_enum_NVML_ERROR_NO_PERMISSION));
         }
         let described = &self.scenario.cards[card];
         let is_listed =

@@ -116,6 +116,8 @@ pub(crate) struct Process {
     /// Whether the driver lists it to this caller.
     #[serde(default = "yes")]
     pub listed: bool,
+    /// What the lists call it, where that isn't what the ring does: another namespace.
+    pub listed_pid: Option<u32>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -195,6 +197,11 @@ pub(crate) struct Fault {
     /// Of the calls after those, each so-manieth is hit.
     #[serde(default = "one")]
     pub every: u64,
+    /// Only this field of a batch returns `rc`.
+    pub field: Option<u32>,
+    /// Its end is seen only by who loads the library after it.
+    #[serde(default)]
+    pub until_reinit: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -435,6 +442,20 @@ impl Scenario {
                 return Err(format!("{what}: card {card}: there are {} cards, from 0", cards.len()));
             }
         }
+        for fault in &file.fault {
+            let does = fault.kind.is_some() || fault.rc.is_some() || fault.delay_ms > 0 || fault.hang;
+            if !does || fault.field.is_some() && (fault.rc.is_none() || fault.kind.is_some()) {
+                return Err("fault: it has a kind, or rc, delay_ms or hang; one of a field has rc".to_owned());
+            }
+            if fault.until_s.is_some_and(|until| until <= fault.at_s) {
+                return Err(format!("fault at {} s: it ends before it begins", fault.at_s));
+            }
+        }
+        for (number, card) in cards.iter().enumerate() {
+            if !card.health.windows(2).all(|pair| pair[0].at_s < pair[1].at_s) {
+                return Err(format!("card {number}: health: entries ascend in time"));
+            }
+        }
         let mut events = file.event;
         for (number, card) in cards.iter().enumerate() {
             // A new layout is told, as the driver does.
@@ -487,6 +508,13 @@ impl Card {
     pub(crate) fn layout_at(&self, now_ms: i64) -> Option<(usize, &Layout)> {
         let (number, layout) = self.layouts.iter().enumerate().rfind(|(_, layout)| layout.from_ms <= now_ms)?;
         (!layout.slices.is_empty()).then_some((number, layout))
+    }
+
+    /// How long a reason to throttle was there over [from, to). Unit: milliseconds.
+    pub(crate) fn throttled_ms(&self, reason: u64, from_ms: i64, to_ms: i64) -> i64 {
+        let until = |i: usize| self.health.get(i + 1).map_or(to_ms, |next| ms(next.at_s).min(to_ms));
+        let stretches = self.health.iter().enumerate().filter(|(_, health)| health.throttle_reasons & reason != 0);
+        stretches.map(|(i, health)| (until(i) - ms(health.at_s).max(from_ms)).max(0)).sum()
     }
 
     pub(crate) fn health_at(&self, now_ms: i64) -> Health {

@@ -17,6 +17,12 @@ device_call! {
         let card = match library.target(device, now)? {
             Target::Card(_, card) | Target::Slice(_, card, ..) => card,
         };
+        if support.is_null() {
+            return Err(INVALID);
+        }
+        if unsafe { (*support).version } != 1 {
+            return Err(Code(25));
+        }
         unsafe { put(support, nvmlGpmSupport_t { version: 1, isSupportedDevice: u32::from(card.preset.has_gpm) }) }
     }
 }

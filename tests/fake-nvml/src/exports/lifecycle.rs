@@ -84,10 +84,16 @@ fn find(
     answer(|| {
         call(name, None, |library, now| {
             let named = is_it(library, now).ok_or(Code(nvmlReturn_enum_NVML_ERROR_NOT_FOUND))?;
-            if let Named::Card(card) = named
-                && library.has(FaultKind::CardLost, Some(card), now)
-            {
-                return Err(Code(nvmlReturn_enum_NVML_ERROR_GPU_IS_LOST));
+            let (Named::Card(card) | Named::Slice { card, .. }) = named else {
+                return Err(Code(nvmlReturn_enum_NVML_ERROR_NOT_FOUND));
+            };
+            for (kind, code) in [
+                (FaultKind::CardLost, nvmlReturn_enum_NVML_ERROR_GPU_IS_LOST),
+                (FaultKind::ResetRequired, nvmlReturn_enum_NVML_ERROR_RESET_REQUIRED),
+            ] {
+                if library.has(kind, Some(card), now) {
+                    return Err(Code(code));
+                }
             }
             unsafe { put(device, library.handle(named, now) as nvmlDevice_t) }
         })

@@ -115,7 +115,9 @@ device_call! {
         let rows = of.slices.iter().enumerate().filter(|(_, slice)| slice.slices == parts).map(|(slice, _)| {
             library.handle(Named::Slice { card: number, layout, slice }, now) as nvmlGpuInstance_t
         });
-        unsafe { put_rows(rows.collect(), count, instances) }
+        // The caller doesn't say how much room there is: as much as the profile has instances.
+        let rows: Vec<_> = rows.collect();
+        unsafe { put(count, rows.len() as u32)?; put_rows(rows, count, instances) }
     }
 }
 

@@ -38,7 +38,7 @@ fn list(library: &Library, device: usize, now: i64, kind: Kind) -> Result<Vec<nv
             layout.slices.iter().find(|slice| slice.uuid == uuid)
         });
         let mut info: nvmlProcessInfo_t = unsafe { std::mem::zeroed() };
-        info.pid = process.pid;
+        info.pid = process.listed_pid.unwrap_or(process.pid);
         info.usedGpuMemory = memory_bytes(process).unwrap_or(UNKNOWN_MEMORY);
         info.gpuInstanceId = of_slice.map_or(NO_INSTANCE, |slice| slice.gi);
         info.computeInstanceId = of_slice.and_then(|slice| slice.ci).unwrap_or(NO_INSTANCE);

@@ -80,7 +80,7 @@ device_call! {
     nvmlDeviceGetMemoryInfo(library, now, device, info: *mut nvmlMemory_t) {
         let (total, reserved, used) = memory(library, device, now)?;
         // Version 1 counts what the driver keeps for itself as used.
-        unsafe { put(info, nvmlMemory_t { total, free: total - reserved - used, used: used + reserved }) }
+        unsafe { put(info, nvmlMemory_t { total, free: total.saturating_sub(reserved + used), used: used + reserved }) }
     }
 }
 
@@ -94,7 +94,7 @@ device_call! {
             return Err(Code(25));
         }
         let (total, reserved, used) = memory(library, device, now)?;
-        unsafe { put(info, nvmlMemory_v2_t { version, total, reserved, free: total - reserved - used, used }) }
+        unsafe { put(info, nvmlMemory_v2_t { version, total, reserved, free: total.saturating_sub(reserved + used), used }) }
     }
 }
 
@@ -246,7 +246,11 @@ pub unsafe extern "C" fn nvmlDeviceGetSamples(
                 _ => return Err(NOT_SUPPORTED),
             };
             let is_percent = matches!(name, "util" | "mem_util" | "enc" | "dec");
-            let now = if library.has(FaultKind::RingStale, Some(number), now) { now.min(60_000) } else { now };
+            if is_percent && card.layout_at(now).is_some() {
+                return Err(NOT_SUPPORTED);
+            }
+            // A stale ring stands where it stood when the fault began.
+            let now = library.since(FaultKind::RingStale, Some(number), now).unwrap_or(now);
             let newest = now * 72 / 10_000;
             let oldest = (newest - RING + 1).max(1).max(library.loaded_ms(now) * 72 / 10_000 + 1);
             let mut rows: Vec<nvmlSample_t> = Vec::new();
@@ -326,7 +330,16 @@ fn field(library: &Library, device: usize, now: i64, id: u32, scope: u32) -> Res
         }
     };
     Ok(match old {
-        74 | 76 | 251..=253 => Value::Ull(0),
+        number @ (74 | 76 | 251..=253) => {
+            let reason = match number {
+                74 => nvmlClocksEventReasonSwPowerCap,
+                76 => nvmlClocksEventReasonSyncBoost,
+                251 => nvmlClocksEventReasonSwThermalSlowdown,
+                252 => nvmlClocksThrottleReasonHwThermalSlowdown,
+                _ => nvmlClocksThrottleReasonHwPowerBrakeSlowdown,
+            };
+            Value::Ull(card.throttled_ms(u64::from(reason), library.loaded_ms(now), now) as u64 * 1_000_000)
+        }
         82 if card.preset.has_ecc => Value::Uint((card.curve("memory_temperature_c").at(now) / 1000) as u32),
         83 | 191 => {
             if card.preset.unsupported.contains(&"nvmlDeviceGetTotalEnergyConsumption") {
@@ -362,13 +375,14 @@ device_call! {
         if values.is_null() || count <= 0 {
             return Err(INVALID);
         }
-        library.card(device, now)?;
+        let (number, _) = library.card(device, now)?;
         for i in 0..count as usize {
             let row = unsafe { &mut *values.add(i) };
             row.timestamp = library.scenario.starts_at_unix_s * 1_000_000 + now * 1000;
             row.latencyUsec = 15;
             // The call succeeds, whatever became of a field.
-            match field(library, device, now, row.fieldId, row.scopeId) {
+            let faulty = library.field_fault(number, row.fieldId, now);
+            match faulty.map_or_else(|| field(library, device, now, row.fieldId, row.scopeId), Err) {
                 Ok(value) => {
                     row.nvmlReturn = nvmlReturn_enum_NVML_SUCCESS;
                     (row.valueType, row.value) = match value {

@@ -6,10 +6,17 @@ macro_rules! unsupported {
         $(
             #[unsafe(no_mangle)]
             pub extern "C" fn $name() -> nvml_wrapper_sys::bindings::nvmlReturn_t {
-                nvml_wrapper_sys::bindings::nvmlReturn_enum_NVML_ERROR_NOT_SUPPORTED
+                not_supported(stringify!($name))
             }
         )*
     };
+}
+
+fn not_supported(name: &'static str) -> nvml_wrapper_sys::bindings::nvmlReturn_t {
+    use nvml_wrapper_sys::bindings::nvmlReturn_enum_NVML_ERROR_NOT_SUPPORTED;
+    super::answer(|| {
+        crate::library::call(name, None, |_, _| Err(super::Code(nvmlReturn_enum_NVML_ERROR_NOT_SUPPORTED)))
+    })
 }
 
 #[rustfmt::skip]
