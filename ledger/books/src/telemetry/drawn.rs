@@ -41,8 +41,11 @@ pub fn blank(during: Interval) -> DeviceTick {
     }
 }
 
-/// Each minute of a drawing, with its value and its other signals.
-fn drawn(drawing: &str) -> Vec<(Interval, &str, Vec<(&str, &str)>)> {
+/// A minute, its value and its other signals.
+type Drawn<'a> = (Interval, &'a str, Vec<(&'a str, &'a str)>);
+
+/// Each minute of a drawing that was read.
+fn drawn(drawing: &str) -> Vec<Drawn<'_>> {
     let mut out = Vec::new();
     let mut minute = 0;
     for stretch in drawing.split_whitespace() {
@@ -61,7 +64,7 @@ fn drawn(drawing: &str) -> Vec<(Interval, &str, Vec<(&str, &str)>)> {
 }
 
 pub fn device(drawing: &str) -> Vec<DeviceTick> {
-    let tick = |(during, value, signals): (Interval, &str, Vec<(&str, &str)>)| {
+    let tick = |(during, value, signals): Drawn<'_>| {
         let mut tick = blank(during);
         tick.suspect = value == "!";
         if value.ends_with('%') {
@@ -87,7 +90,7 @@ pub fn device(drawing: &str) -> Vec<DeviceTick> {
 }
 
 pub fn holder(drawing: &str) -> Vec<HolderTick> {
-    let tick = |(during, value, signals): (Interval, &str, Vec<(&str, &str)>)| {
+    let tick = |(during, value, signals): Drawn<'_>| {
         let mut tick = HolderTick {
             during,
             sm_active: (value != "-").then(|| percent(value)),
