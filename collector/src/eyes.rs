@@ -1,12 +1,15 @@
 //! A node's eyes: everything that tells who holds its devices, asked once a tick.
 
 use crate::config::Config;
+use crate::holders::capabilities::fill_capability_minors;
 use crate::holders::kubernetes::{Device, Devices, Instance, Kubernetes, PodFacts};
 use crate::holders::{
-    Aliases, CardAlias, Claimant, InstanceAlias, Look, LookInput, LookSettings, Looker, Pods, Scheduling,
+    Aliases, CardAlias, Claimant, DeviceId, DeviceProcess, InstanceAlias, Look, LookInput, LookSettings, Looker, Pods,
+    Scheduling, VgpuInstance,
 };
 use crate::owners::{Facts, Rules, owner};
 use crate::probe::TickReadings;
+use crate::probe::readings::SeenVgpu;
 use cardhour_domain::{HolderKind, Name, Owner, Reading, SeenDevice};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -14,6 +17,10 @@ use std::time::Duration;
 
 /// How long a name of a user may take: a directory that is away must not hold up a tick.
 const GETENT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// For how long a list of processes stands for what is on a card: the longest between two lists of a probe that isn't held up, and a second.
+/// Unit: microseconds.
+const LISTED_FOR_US: i64 = 31_000_000;
 
 /// Looks at a node.
 #[derive(Debug)]
@@ -24,6 +31,8 @@ pub struct Eyes {
     /// The node's devices as they were told last, by their UUID.
     devices: BTreeMap<Name, SeenDevice>,
     aliases: Aliases,
+    /// The processes of each card as they were listed last, and when.
+    listed: BTreeMap<Name, (i64, Vec<DeviceProcess>)>,
 }
 
 impl Eyes {
@@ -48,6 +57,7 @@ impl Eyes {
             rules: config.rules.clone(),
             devices: BTreeMap::new(),
             aliases: Aliases::default(),
+            listed: BTreeMap::new(),
         })
     }
 
@@ -76,25 +86,36 @@ impl Eyes {
             }
             given = found.held;
         }
-        let listed: BTreeSet<&Name> = readings
-            .listings
-            .iter()
-            .filter(|listing| matches!(listing.processes, Reading::Seen(_)))
-            .map(|listing| &listing.card_uuid)
-            .collect();
+        self.list(readings);
+        let fresh = |(at_us, _): &(i64, Vec<DeviceProcess>)| readings.at.monotonic_us - at_us <= LISTED_FOR_US;
         let cards = devices.iter().map(|device| &device.card_uuid);
-        let unlisted = cards.filter(|card| !listed.contains(card)).cloned().collect();
+        let unlisted = cards.filter(|card| !self.listed.get(*card).is_some_and(fresh)).cloned().collect();
+        let of_fresh = self.listed.values().filter(|listed| fresh(listed)).flat_map(|(_, processes)| processes);
+        let processes: Vec<DeviceProcess> = of_fresh.cloned().collect();
+        let vgpus: Vec<VgpuInstance> = readings.vgpus.iter().map(instance).collect();
         self.looker.look(LookInput {
             at: readings.at.wall,
             devices: &devices,
             aliases: &self.aliases,
-            processes: &readings.processes,
+            processes: &processes,
             unlisted: &unlisted,
             unwatched: &unwatched,
             pods: &pods,
             given,
-            vgpus: &[],
+            vgpus: &vgpus,
         })
+    }
+
+    /// Keeps the processes of cards that were listed: where ticks are short, lists are not asked for at each of them.
+    fn list(&mut self, readings: &TickReadings) {
+        for listing in &readings.listings {
+            if matches!(listing.processes, Reading::Seen(_)) {
+                let of_card = readings.processes.iter().filter(|process| process.card_uuid == listing.card_uuid);
+                self.listed.insert(listing.card_uuid.clone(), (readings.at.monotonic_us, of_card.cloned().collect()));
+            } else {
+                self.listed.remove(&listing.card_uuid);
+            }
+        }
     }
 
     /// Takes in devices that are new or cut anew, and gives them their other names again.
@@ -126,6 +147,19 @@ impl Eyes {
             })
         });
         self.aliases.instances = slices.collect();
+        fill_capability_minors(&mut self.aliases, Path::new("/proc"));
+    }
+}
+
+/// A vGPU instance as a holder has it.
+fn instance(seen: &SeenVgpu) -> VgpuInstance {
+    VgpuInstance {
+        device: DeviceId::card(&seen.card_uuid),
+        vgpu_uuid: seen.uuid.clone(),
+        vm_id: seen.machine.clone(),
+        vm_name: None,
+        kind: seen.profile.clone(),
+        memory_bytes: seen.memory_bytes.seen(),
     }
 }
 

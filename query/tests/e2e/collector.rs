@@ -1,0 +1,90 @@
+//! From a card to a report: the real collector on a stand-in for the driver, delivering to the real service.
+
+use crate::service::Service;
+use crate::site::Site;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// `cardhour-collector`, which a test of the whole workspace builds beside `cardhour`.
+fn collector() -> PathBuf {
+    let beside = Path::new(env!("CARGO_BIN_EXE_cardhour")).with_file_name("cardhour-collector");
+    assert!(beside.exists(), "no {}: build the whole workspace", beside.display());
+    beside
+}
+
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        _ = self.0.kill();
+        _ = self.0.wait();
+    }
+}
+
+fn ended_well(mut child: Child) -> bool {
+    assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
+    let since = Instant::now();
+    while since.elapsed() < Duration::from_secs(30) {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status.success();
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    _ = child.kill();
+    false
+}
+
+/// Two cards: one is 60 % active and has a process, the other has nobody. By hand: of what the first was held and seen, three fifths are effective.
+#[test]
+fn what_a_card_did_and_who_held_it_is_in_the_report() {
+    let site = Site::new();
+    site.ok("init --zone Asia/Shanghai");
+    let token = site.ok("token gpu01");
+    let service = Service::start(&site);
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let holder = Ended(Command::new("sleep").arg("120").spawn().unwrap());
+    let scene = file(
+        "scene.toml",
+        &format!(
+            "[[card]]\npreset = \"h100\"\n[card.curve]\nsm = 60\nutil = 80\npower_w = 500\n\
+             [[card]]\npreset = \"h100\"\n[card.curve]\npower_w = 70\n\
+             [[process]]\npid = {}\ncard = 0\nmemory_mib = 1000\nsm_pct = 60\n",
+            holder.0.id()
+        ),
+    );
+    let token = file("token", &token);
+    let config = file(
+        "collector.toml",
+        &format!(
+            "cluster = \"lab\"\nnode = \"gpu01\"\nspool = {:?}\nseal_after_s = 3\nstep_s = 1\n\
+             [deliver]\nservice = \"http://127.0.0.1:{}\"\ntoken_file = {token:?}\n",
+            folder.path().join("spool"),
+            service.port(),
+        ),
+    );
+    let child = Command::new(collector())
+        .arg("--config")
+        .arg(&config)
+        .arg("--nvml-lib")
+        .arg(fake_nvml::library_path())
+        .env("FAKE_NVML_SCENARIO", &scene)
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_secs(12));
+    assert!(ended_well(child), "it ends when it is told to");
+
+    let report = site.report("efficiency --by node,model");
+    assert_eq!((report.only("node"), report.only("model")), ("gpu01", "NVIDIA H100 80GB HBM3"));
+    assert_eq!((report.only("jobs"), report.only("efficiency"), report.only("use_basis")), ("1", "0.600000", "gpm"));
+    let states = site.sql_text("select state, sum(card_time) > 0 as some from usage group by state order by state");
+    assert!(states.contains("free,true") && states.contains("held,true"), "{states}");
+    let verdict = site.ok("verify");
+    assert!(verdict.contains("the books balance"), "{verdict}");
+}
