@@ -236,11 +236,13 @@ impl Slurm {
 
 impl Kubernetes {
     fn settings(self, cluster: &Name, node: &Name) -> KubernetesSettings {
-        let mut settings = KubernetesSettings::new(cluster.clone(), node.clone());
+        // In a pod of its own the downward API says who it is, and the service account lets it ask the API server.
+        let in_pod = KubernetesSettings::of_pod(cluster.clone(), |variable| std::env::var(variable).ok());
+        let mut settings = in_pod.unwrap_or_else(|| KubernetesSettings::new(cluster.clone(), node.clone()));
         if let Some(socket) = self.socket {
             settings.socket = socket;
         }
-        settings.log_folder = self.log_folder;
+        settings.log_folder = self.log_folder.or(settings.log_folder);
         settings
     }
 }

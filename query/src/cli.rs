@@ -95,7 +95,7 @@ pub enum Command {
     /// Book what a site has on record: jobs, nodes, reservations, outages
     #[command(subcommand)]
     Import(ImportCommand),
-    /// Print a report: usage, bill, coverage, capacity, owners
+    /// Print a report: bill, usage, efficiency, idle, waste, capacity, coverage, owners
     #[command(after_help = "Examples:\n  cardhour report bill --month 2026-03 --by project,user\n  \
                             cardhour report usage --by month,model --zone UTC --format csv\n  \
                             cardhour report capacity --from 2026-03-01 --to 2026-03-08 --by day\n  \
