@@ -50,7 +50,7 @@ pub(crate) const ALL: &[Table] = &[
     conflicts::CONFLICTS,
 ];
 
-/// The facts that derived tables are made from, of every ledger. Those of [`telemetry::ALL`] are made when the first node tells something.
+/// The facts that derived tables are made from, of every ledger. Those of [`OF_NODES`] are made when the first node tells something.
 pub(crate) const FACTS: &[Table] =
     &[jobs::JOBS, nodes::NODES, reservations::RESERVATIONS, outages::OUTAGES, coverage::COVERAGE];
 

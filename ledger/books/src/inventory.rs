@@ -43,8 +43,9 @@ pub fn add_seen(clusters: &mut BTreeMap<Name, Cluster>, seen: &Seen, events: &[N
 
 /// One row a node and number of cards it had: a new one from each moment on at which a card was first seen.
 fn nodes(devices: &[SeenDevice]) -> Vec<Node> {
-    // By node: each card, when it was first seen, and as it was seen last.
-    let mut cards: BTreeMap<(&Name, &Name), BTreeMap<&Name, (Timestamp, &SeenDevice)>> = BTreeMap::new();
+    // Each card, when it was first seen, and as it was seen last.
+    type Cards<'a> = BTreeMap<&'a Name, (Timestamp, &'a SeenDevice)>;
+    let mut cards: BTreeMap<(&Name, &Name), Cards<'_>> = BTreeMap::new();
     for device in devices.iter().filter(|device| device.device_uuid == device.card_uuid) {
         let of_node = cards.entry((&device.cluster, &device.node)).or_default();
         let (first, last) = of_node.entry(&device.card_uuid).or_insert((device.at, device));
@@ -87,7 +88,7 @@ fn lost_cards(devices: &[SeenDevice], events: &[NodeEvent]) -> Vec<Outage> {
     let clusters: BTreeMap<&Name, &Name> = devices.iter().map(|d| (&d.node, &d.cluster)).collect();
     let last = events.iter().map(|event| event.at).chain(devices.iter().map(|d| d.at)).max();
     // By node and card: lost (true) or found, in order of time; at one instant it is found.
-    let mut edges: BTreeMap<(&Name, &Name), BTreeMap<(Timestamp, bool), ()>> = BTreeMap::new();
+    let mut edges: BTreeMap<(&Name, &Name), BTreeSet<(Timestamp, bool)>> = BTreeMap::new();
     for event in events {
         let lost = match event.kind {
             EventKind::CardLost => true,
@@ -95,12 +96,12 @@ fn lost_cards(devices: &[SeenDevice], events: &[NodeEvent]) -> Vec<Outage> {
             _ => continue,
         };
         let Some(card) = &event.card_uuid else { continue };
-        edges.entry((&event.node, card)).or_default().insert((event.at, !lost), ());
+        edges.entry((&event.node, card)).or_default().insert((event.at, !lost));
     }
     let mut lost: BTreeMap<&Name, Vec<Interval>> = BTreeMap::new();
     for ((node, _), edges) in edges {
         let mut since: Option<Timestamp> = None;
-        for (at, is_found) in edges.into_keys() {
+        for (at, is_found) in edges {
             match (since, is_found) {
                 (None, false) => since = Some(at),
                 (Some(from), true) => {
