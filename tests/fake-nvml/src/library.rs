@@ -46,7 +46,11 @@ pub(crate) struct GpmSample {
 }
 
 static LIBRARY: Mutex<Option<Library>> = Mutex::new(None);
-static COUNTS: Mutex<(BTreeMap<&'static str, u64>, u64)> = Mutex::new((BTreeMap::new(), 0));
+/// Counts by where a name is in memory, which is quicker to compare than a name; a name may be in two places.
+type Counts = BTreeMap<usize, (&'static str, u64)>;
+
+/// Counts of each, and how many calls in all.
+static COUNTS: Mutex<(Counts, u64)> = Mutex::new((BTreeMap::new(), 0));
 
 /// What a handle means now.
 pub(crate) enum Target<'a> {
@@ -60,15 +64,19 @@ fn library() -> MutexGuard<'static, Option<Library>> {
 
 fn count(name: &'static str) {
     let mut counts = COUNTS.lock().unwrap_or_else(PoisonError::into_inner);
-    *counts.0.entry(name).or_default() += 1;
+    counts.0.entry(name.as_ptr() as usize).or_insert((name, 0)).1 += 1;
     counts.1 += 1;
     if counts.1.is_multiple_of(WRITE_EVERY) {
         write_counts(&counts.0);
     }
 }
 
-fn write_counts(counts: &BTreeMap<&'static str, u64>) {
+fn write_counts(by_place: &Counts) {
     let Some(path) = place::file(COUNTS_VARIABLE, place::COUNTS) else { return };
+    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+    for (name, count) in by_place.values() {
+        *counts.entry(name).or_default() += count;
+    }
     let text: String = counts.iter().map(|(name, count)| format!("{name} {count}\n")).collect();
     // Whoever reads sees the old counts or the new ones.
     let new = path.with_extension("new");
@@ -79,7 +87,8 @@ fn write_counts(counts: &BTreeMap<&'static str, u64>) {
 
 /// How often a function was called.
 pub(crate) fn calls(name: &str) -> u64 {
-    COUNTS.lock().unwrap_or_else(PoisonError::into_inner).0.get(name).copied().unwrap_or(0)
+    let counts = COUNTS.lock().unwrap_or_else(PoisonError::into_inner);
+    counts.0.values().filter(|(known, _)| *known == name).map(|(_, count)| count).sum()
 }
 
 /// How many samples and sets are still there.
@@ -190,7 +199,7 @@ pub(crate) fn call(
     count(name);
     let mut guard = library();
     let library = guard.as_mut().ok_or(Code(nvmlReturn_enum_NVML_ERROR_UNINITIALIZED))?;
-    let now = library.clock.now_ms();
+    let mut now = library.clock.now_ms();
     let card = match device {
         Some(handle) => Some(library.card_of(handle, now)?),
         None => None,
@@ -203,9 +212,10 @@ pub(crate) fn call(
             return Err(code);
         }
         guard = self::library();
+        let library = guard.as_ref().ok_or(Code(nvmlReturn_enum_NVML_ERROR_UNINITIALIZED))?;
+        now = library.clock.now_ms();
     }
     let library = guard.as_mut().ok_or(Code(nvmlReturn_enum_NVML_ERROR_UNINITIALIZED))?;
-    let now = library.clock.now_ms();
     if library.has(FaultKind::DriverReload, None, now) {
         return Err(Code(nvmlReturn_enum_NVML_ERROR_UNKNOWN));
     }
