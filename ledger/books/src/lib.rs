@@ -6,6 +6,9 @@
 //!                     └► Rejected (quarantine)            nodes, outages, reservations          prices
 //! ```
 //!
+//! Beside it, what nodes say: their [`Sample`](cardhour_domain::Sample)s become one timeline a device in [`telemetry`]; [`idle`] finds what did
+//! nothing, [`mod@split`] says where each holding's time went, and [`energy`] whose energy it was.
+//!
 //! What this crate does not do: no files, no clock, no Delta Lake, no DataFusion, no async. `cardhour-ledger` gathers the
 //! input, calls this crate once, and stores what came back.
 //!

@@ -13,7 +13,7 @@ fn facts(text: &str) -> BTreeMap<AttemptKey, AttemptFacts> {
         let state = words
             .next()
             .map_or(JobState::Running, |name| JobState::ALL.into_iter().find(|s| s.name() == name).unwrap());
-        let checkpoint_at = words.next().map(|minute| Timestamp::from_unix_ms(minute.parse::<i64>().unwrap() * MINUTE));
+        let checkpoint_at = words.next().map(|minute| Timestamp::from_unix_s((minute.parse::<f64>().unwrap() * 60.0) as i64));
         Some((key(name), AttemptFacts { class, state, checkpoint_at }))
     };
     text.split(',').filter_map(fact).collect()
@@ -208,7 +208,7 @@ fn what_was_seen_since_the_last_checkpoint_of_a_failed_attempt_is_lost() {
     // Lost comes before idle: of 100 minutes of which 85 did nothing.
     check("g0 0x100", "a g0 1/1 0..100", "a development timeout", "0 lost 100");
     // A checkpoint in the middle of a tick cuts it.
-    check("g0 100x2", "a g0 1/1 0..2", "a - node_fail 1", "0 effective 1 lost 1");
+    check("g0 100x2", "a g0 1/1 0..2", "a - node_fail 1.5", "0 effective 1.5 lost 0.5");
 }
 
 #[test]
