@@ -17,6 +17,7 @@ use arrow::record_batch::RecordBatch;
 use cardhour_books::attempt::{Attempt, Rejected};
 use cardhour_books::holdings::{Claim, held_during};
 use cardhour_books::site::{Coverage, Node, Outage, Reservation};
+use cardhour_books::split::loses_work;
 use cardhour_books::versions::{ContentHash, Version, Versioned, resolve};
 use cardhour_domain::{AttemptKey, Interval, Timestamp};
 use rustc_hash::FxHashSet;
@@ -202,7 +203,7 @@ fn touched(old: &[Versioned], new: &[Versioned]) -> Touched {
         old.iter().filter(|row| held(row)).map(|(attempt, _)| (&attempt.key, &**attempt)).collect();
     for (after, _) in new {
         let Some(during) = held_during(after) else { continue };
-        let Some(then) = before.remove(&after.key).and_then(Claim::of) else {
+        let Some((old, then)) = before.remove(&after.key).and_then(|old| Some((old, Claim::of(old)?))) else {
             // The same days over and over: a tree would be asked for each of them.
             starts.insert(during.start().utc_day());
             usage.extend(during.utc_days());
@@ -218,8 +219,9 @@ fn touched(old: &[Versioned], new: &[Versioned]) -> Touched {
         let now = Claim::of(after);
         let is_open = now.as_ref().is_some_and(|now| now.is_open);
         let same = Claim { during, is_open, ..then };
-        let changed =
-            if now == Some(same) { Interval::new(ends.0, ends.1) } else { Interval::new(during.start(), ends.1) };
+        // How it ended and its class say what its time went into, on every day of it.
+        let is_same = now == Some(same) && loses_work(old.state) == loses_work(after.state) && old.class == after.class;
+        let changed = Interval::new(if is_same { ends.0 } else { during.start() }, ends.1);
         if let Some(changed) = changed {
             touched.holding(during, changed);
         }

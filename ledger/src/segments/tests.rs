@@ -6,8 +6,8 @@ use arrow::datatypes::{DataType, Field, Schema};
 use arrow::record_batch::RecordBatch;
 use cardhour_domain::columns::Rows;
 use cardhour_domain::{
-    CardShare, EnergyBasis, Gap, Holder, HolderKind, HolderSource, Interval, Millijoules, Observation, Owner, Percent,
-    Reading, Sample, SampleSource, SeenDevice, Timestamp, UseBasis, Watch,
+    CardShare, EnergyBasis, Gap, Holder, HolderKind, HolderSource, Interval, JobState, Millijoules, Observation, Owner,
+    Percent, Reading, Sample, SampleSource, SeenDevice, Timestamp, UseBasis, Watch,
 };
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
@@ -322,6 +322,37 @@ async fn samples_in_any_order_are_the_same_books() {
             pool.ledger.take_segments(hours).await.into_iter().for_each(|taken| _ = taken.unwrap());
         }
         holds(&pool).await;
+        books.push(pool.derived().await);
+    }
+    assert_eq!(books[0], books[1]);
+}
+
+/// By hand: job 7 holds GPU-1 from 20:00 to 2:00 of the next day and is seen 50 % busy from 21:00 to 22:00: those 60 minutes, on the first day, are
+/// lost once it has failed. It was booked as running at 1:00 before.
+#[tokio::test]
+async fn a_job_that_fails_the_next_day_lost_the_day_before() {
+    let minutes = (0..60).map(|m| minute(&format!("2026-03-02T21:{m:02}:00"), 50, 1_000)).collect();
+    let seen = [
+        Rows::Watches(vec![watch("GPU-1", "2026-03-02T21:00:00", "2026-03-02T22:00:00")]),
+        Rows::Devices(vec![card("GPU-1", "2026-03-02T21:00:00")]),
+        Rows::Samples(minutes),
+    ];
+    let mut failed = job("lab 7 vision a1 1@GPU-1 2026-03-02T20:00:00 2026-03-03T02:00:00");
+    failed.state = JobState::Failed;
+    let mut running = failed.clone();
+    (running.state, running.is_final, running.ended_at) = (JobState::Running, false, None);
+    running.as_of = Some(at("2026-03-03T01:00:00"));
+    let mut books = Vec::new();
+    for versions in [vec![running, failed.clone()], vec![failed]] {
+        let pool = Pool::empty().await;
+        let segments = seen.iter().zip(1..).map(|(rows, sequence)| segment(sequence, rows)).collect();
+        pool.ledger.take_segments(segments).await.into_iter().for_each(|taken| _ = taken.unwrap());
+        for version in versions {
+            pool.ledger.import_jobs("jobs", vec![version], vec![], vec![]).await.unwrap();
+            pool.ledger.catch_up().await.unwrap();
+        }
+        holds(&pool).await;
+        assert_eq!(sum(&pool, "held", "lost").await, 60 * 60_000 * 18_018_000);
         books.push(pool.derived().await);
     }
     assert_eq!(books[0], books[1]);
