@@ -188,7 +188,8 @@ async fn rebuild(
         }
         if is_seen {
             let old = store.open_or_create(&OBSERVED_JOBS).await?;
-            let add = vec![NewFile::of(None, observed_jobs::batch(&observed))];
+            let file = (!observed.is_empty()).then(|| NewFile::of(None, observed_jobs::batch(&observed)));
+            let add = Vec::from_iter(file);
             let change = Change { remove: old.files.clone(), add, marks: marks.clone(), ..Change::default() };
             if !commit_unless_newer(store, old, change, &marks).await? {
                 return Ok(false);

@@ -172,11 +172,11 @@ impl Pool {
         let files = snapshot.read(|_| true, None, &[]).await.unwrap();
         files
             .into_iter()
+            .inspect(|(file, batches)| assert!(!batches.is_empty(), "{} of {} is empty", file.path, table.name))
             .map(|(file, batches)| (file, concat_batches(&batches[0].schema(), &batches).unwrap()))
             .collect()
     }
 
-    /// How many rows a table has.
     /// Every row of the derived tables as text, in order: what two ledgers of the same facts share.
     pub(crate) async fn derived(&self) -> Vec<String> {
         use crate::tables::{conflicts::CONFLICTS, holdings::HOLDINGS, observed_jobs::OBSERVED_JOBS, usage::USAGE};
@@ -196,6 +196,7 @@ impl Pool {
         lines
     }
 
+    /// How many rows a table has.
     pub(crate) async fn count(&self, table: &Table) -> usize {
         self.rows(table).await.iter().map(|(_, batch)| batch.num_rows()).sum()
     }

@@ -13,7 +13,8 @@ fn facts(text: &str) -> BTreeMap<AttemptKey, AttemptFacts> {
         let state = words
             .next()
             .map_or(JobState::Running, |name| JobState::ALL.into_iter().find(|s| s.name() == name).unwrap());
-        let checkpoint_at = words.next().map(|minute| Timestamp::from_unix_s((minute.parse::<f64>().unwrap() * 60.0) as i64));
+        let checkpoint_at =
+            words.next().map(|minute| Timestamp::from_unix_s((minute.parse::<f64>().unwrap() * 60.0) as i64));
         Some((key(name), AttemptFacts { class, state, checkpoint_at }))
     };
     text.split(',').filter_map(fact).collect()
