@@ -92,7 +92,7 @@ impl Facts {
         Ok(parts.into_iter().flat_map(|(_, rows)| rows).collect())
     }
 
-    async fn events(&self) -> Result<Vec<NodeEvent>, Error> {
+    pub(crate) async fn events(&self) -> Result<Vec<NodeEvent>, Error> {
         let of = |rows| if let Rows::Events(rows) = rows { rows } else { unreachable!("rows are of one stream") };
         Ok(self.rows(Stream::Events, |_| true).await?.into_iter().flat_map(of).collect())
     }

@@ -14,7 +14,9 @@ use arrow::array::{Array, Int32Array};
 use arrow::record_batch::RecordBatch;
 use cardhour_books::cell::{Cell, SeenBy, UsageFigures};
 use cardhour_books::cluster::{Cluster, Frame, Grouping, Groups};
+use cardhour_books::inventory::list::{Stock, list};
 use cardhour_books::report::{CapacityCell, ReportAttempt, ReportInput};
+use cardhour_books::site::Node;
 use cardhour_books::slots::Slots;
 use cardhour_domain::{AttemptKey, CardShare, CardState, CardTime, Interval, JobState, Name, Timestamp};
 use rust_decimal::Decimal;
@@ -86,6 +88,14 @@ impl Reading {
         Interval::new(start, end.checked_add_ms(1)?)
     }
 
+    /// What cards there are at `at`, by the lists of nodes and as collectors found them.
+    pub async fn inventory(&self, at: Timestamp) -> Result<Vec<Stock>, Error> {
+        let nodes: Vec<Node> =
+            self.facts.clusters(None).await?.into_values().flat_map(|cluster| cluster.nodes).collect();
+        let seen = self.facts.seen().await?.unwrap_or_default();
+        Ok(list(&nodes, &seen, &self.facts.events().await?, at))
+    }
+
     /// Attempts, folded usage and capacity of the time that `slots` covers.
     pub async fn input(&self, slots: &Slots) -> Result<ReportInput, Error> {
         let covers = slots.covers();
@@ -105,7 +115,11 @@ impl Reading {
         Ok(ReportInput { attempts, cells, capacity, reservations })
     }
 
-    async fn attempts(&self, covers: Interval, names: Arc<Mutex<Interned>>) -> Result<Vec<ReportAttempt>, Error> {
+    pub(crate) async fn attempts(
+        &self,
+        covers: Interval,
+        names: Arc<Mutex<Interned>>,
+    ) -> Result<Vec<ReportAttempt>, Error> {
         let snapshot = self.facts.of(&JOBS);
         let files = snapshot
             .files

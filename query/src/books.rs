@@ -6,12 +6,14 @@
 use crate::answer::{Rows, Trace};
 use crate::config::SqlLimits;
 use crate::error::Error;
-use crate::request::ReportRequest;
+use crate::request::{ReconcileRequest, ReportRequest, RequestError, Span};
 use crate::{charges, sql, traced};
 use cardhour_books::bill::{Charge, charges as charges_of};
+use cardhour_books::inventory::list as inventory;
 use cardhour_books::line::Line;
 use cardhour_books::prices::PriceBook;
-use cardhour_books::report::{Dimension, ReportInput, ReportQuery, report};
+use cardhour_books::reconcile;
+use cardhour_books::report::{Dimension, ReportInput, ReportKind, ReportQuery, report};
 use cardhour_books::table::Table;
 use cardhour_books::trace::trace;
 use cardhour_domain::{BUCKET_MS, Interval, Timestamp, Zone};
@@ -32,6 +34,15 @@ pub struct Reported {
     pub table: Table,
     /// Held time in it has no price: the answer of a bill is no.
     pub has_holes: bool,
+}
+
+/// Records beside what nodes saw, and whether some of it can't both be true.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reconciliation {
+    /// What each side has, by reason.
+    pub table: Table,
+    /// One of the two must be wrong somewhere.
+    pub contradicts: bool,
 }
 
 /// The price book's name in the ledger's folder.
@@ -117,8 +128,61 @@ impl Books {
         }
     }
 
+    /// Records beside what nodes saw. Errors: a span that can't be cut, a name it can't be grouped by, the ledger's own.
+    pub async fn reconcile(&self, request: &ReconcileRequest) -> Result<Reconciliation, Error> {
+        if let Some(by) = request.query.refused() {
+            let can = "org, project, user, queue, class, state, node, cluster or label.NAME";
+            return Err(RequestError::NotBy { what: "a reconciliation", by: by.clone(), can }.into());
+        }
+        let reading = self.ledger.read().await?;
+        let zone = request.zone.unwrap_or(self.zone());
+        let range = self.range(request.span, request.zone, reading.extent())?;
+        let made = reading.reconcile(range).await?;
+        let time = match range {
+            Some(range) => format!("{} to {}", shown(zone, range.start()), shown(zone, range.end())),
+            None => "all time".to_owned(),
+        };
+        let title = format!("reconcile, records beside nodes, {time}, {zone}");
+        let mut table = reconcile::table(&made.lines, &made.attempts, &request.query, title);
+        if !made.has_nodes {
+            table.notes.push("no node ever told anything: there is nothing to hold records against".to_owned());
+        }
+        self.remark(&mut table);
+        Ok(Reconciliation { contradicts: made.lines.iter().any(|line| line.reason.contradicts()), table })
+    }
+
+    /// What cards there are at the end of the time that was asked for.
+    async fn inventory(&self, request: &ReportRequest) -> Result<Reported, Error> {
+        if let Some(by) = inventory::refused(&request.by) {
+            let can = "cluster, pool, node, model or label.NAME";
+            return Err(RequestError::NotBy { what: "an inventory", by: by.clone(), can }.into());
+        }
+        let reading = self.ledger.read().await?;
+        let zone = request.zone.unwrap_or(self.zone());
+        let all = reading.extent();
+        let asked = self.range(request.span, request.zone, all)?;
+        let last = asked.or(all).map_or_else(|| Timestamp::from_unix_ms(i64::MAX), |range| range.end());
+        let stocks = reading.inventory(Timestamp::from_unix_ms(last.unix_ms() - 1)).await?;
+        let time = if asked.or(all).is_some() { format!(", as of {}", shown(zone, last)) } else { String::new() };
+        let title = format!("{}{time}, {zone}", request.report);
+        let mut table = inventory::table(&stocks, &request.by, title, |at| shown(zone, at));
+        self.remark(&mut table);
+        Ok(Reported { table, has_holes: false })
+    }
+
+    /// Says that a demo is one.
+    fn remark(&self, table: &mut Table) {
+        if self.is_demo() {
+            table.title = format!("{} (simulated)", table.title);
+            table.notes.insert(0, SIMULATED.to_owned());
+        }
+    }
+
     /// One report. Errors: a span that can't be cut, a faulty price book, the ledger's own.
     pub async fn report(&self, request: &ReportRequest) -> Result<Reported, Error> {
+        if request.report == ReportKind::Inventory {
+            return self.inventory(request).await;
+        }
         let book = self.prices(request.prices.as_deref())?;
         let reading = self.ledger.read().await?;
         let all = reading.extent();
@@ -127,7 +191,12 @@ impl Books {
         if request.user.is_some() && !by.contains(&Dimension::User) {
             by.push(Dimension::User);
         }
-        let query = ReportQuery { report: request.report, by, range: self.range(request, all)?, zone: request.zone };
+        let query = ReportQuery {
+            report: request.report,
+            by,
+            range: self.range(request.span, request.zone, all)?,
+            zone: request.zone,
+        };
         // Empty books have no time; any will do to make a report without rows.
         let slots = query.slots(all.unwrap_or_else(first_bucket), book.as_ref(), self.zone())?;
         let mut input = if all.is_some() { reading.input(&slots).await? } else { ReportInput::default() };
@@ -142,10 +211,7 @@ impl Books {
         if let Some(user) = &request.user {
             made.table.title = format!("{} of {user}", made.table.title);
         }
-        if self.is_demo() {
-            made.table.title = format!("{} (simulated)", made.table.title);
-            made.table.notes.insert(0, SIMULATED.to_owned());
-        }
+        self.remark(&mut made.table);
         Ok(Reported { has_holes: !made.holes.is_empty(), table: made.table })
     }
 
@@ -183,9 +249,9 @@ impl Books {
     }
 
     /// The time that was asked for; none for all there is. An open end is the end of the last month there is.
-    fn range(&self, request: &ReportRequest, all: Option<Interval>) -> Result<Option<Interval>, Error> {
-        let zone = request.zone.unwrap_or(self.zone());
-        let (from, to) = request.span.bounds(zone)?;
+    fn range(&self, span: Span, zone: Option<Zone>, all: Option<Interval>) -> Result<Option<Interval>, Error> {
+        let zone = zone.unwrap_or(self.zone());
+        let (from, to) = span.bounds(zone)?;
         if (from, to) == (None, None) {
             return Ok(None);
         }
@@ -200,6 +266,11 @@ impl Books {
             Interval::new(start, Timestamp::from_unix_ms(start.unix_ms() + BUCKET_MS)).expect("a bucket is not empty")
         })))
     }
+}
+
+/// An instant as people of a zone write it.
+fn shown(zone: Zone, at: Timestamp) -> String {
+    zone.local(at).map_or_else(|| at.to_string(), |local| local.format("%F %R").to_string())
 }
 
 fn first_bucket() -> Interval {

@@ -7,7 +7,7 @@ mod report;
 mod upkeep;
 
 pub use import::{ImportCommand, JobsArgs, OutputKind, SiteArgs};
-pub use report::{MeArgs, Output, ReportArgs, SqlArgs, TraceArgs};
+pub use report::{MeArgs, Output, ReconcileArgs, ReportArgs, SqlArgs, TraceArgs};
 pub use upkeep::{MaintainArgs, TokenArgs, VerifyArgs};
 
 use cardhour_domain::{Month, Zone};
@@ -95,7 +95,7 @@ pub enum Command {
     /// Book what a site has on record: jobs, nodes, reservations, outages
     #[command(subcommand)]
     Import(ImportCommand),
-    /// Print a report: bill, usage, efficiency, idle, waste, capacity, coverage, owners
+    /// Print a report: bill, usage, efficiency, idle, waste, capacity, coverage, owners, inventory
     #[command(after_help = "Examples:\n  cardhour report bill --month 2026-03 --by project,user\n  \
                             cardhour report usage --by month,model --zone UTC --format csv\n  \
                             cardhour report capacity --from 2026-03-01 --to 2026-03-08 --by day\n  \
@@ -117,6 +117,13 @@ pub enum Command {
     #[command(after_help = "Example:\n  cardhour trace 'month=2026-03,org=lab,project=vision'\n\n\
                             A line is the column `line` of `cardhour report bill --format csv`.")]
     Trace(TraceArgs),
+    /// Hold the records against what nodes saw: where they differ, by how much, and why
+    #[command(
+        after_help = "Examples:\n  cardhour reconcile --month 2026-03\n  cardhour reconcile --by node --attempts --format csv\n\n\
+                            Every card-hour that one side has and the other hasn't is under one reason, and with what both have they add up to each \
+                            side's total. Exit code 1 when some contradict: before_start, more_cards, no_record."
+    )]
+    Reconcile(ReconcileArgs),
     /// Prove that the books balance, by another road than the one that made them
     #[command(after_help = "Examples:\n  cardhour verify\n  cardhour verify --bill march.csv --format json\n\n\
                             Exit code 0 when all that can be proven is, 1 when something is wrong. Clusters without nodes are named as not provable.")]

@@ -1,5 +1,6 @@
 //! What a report is asked for: the same words on the command line and over HTTP.
 
+use cardhour_books::reconcile::ReconcileQuery;
 use cardhour_books::report::{Dimension, DimensionError, ReportKind};
 use cardhour_domain::{Interval, Month, Timestamp, Zone};
 use chrono::{NaiveDate, NaiveDateTime, NaiveTime};
@@ -45,11 +46,23 @@ impl ReportRequest {
     }
 }
 
-/// How a report is grouped when nobody says: by who pays; idle time and owners by every level; the rest in one row.
+/// Records to be held against what nodes saw.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReconcileRequest {
+    /// Of what time.
+    pub span: Span,
+    /// The zone that the span is said in; none: the ledger's.
+    pub zone: Option<Zone>,
+    /// How the answer is grouped.
+    pub query: ReconcileQuery,
+}
+
+/// How a report is grouped when nobody says: by who pays; idle time and owners by every level; cards by where they are; the rest in one row.
 pub fn default_by(report: ReportKind) -> Vec<Dimension> {
     match report {
         ReportKind::Bill | ReportKind::Efficiency | ReportKind::Waste => vec![Dimension::Org, Dimension::Project],
         ReportKind::Idle | ReportKind::Owners => vec![Dimension::Org, Dimension::Project, Dimension::User],
+        ReportKind::Inventory => vec![Dimension::Cluster, Dimension::Node, Dimension::Model],
         ReportKind::Usage | ReportKind::Coverage | ReportKind::Capacity => Vec::new(),
     }
 }
@@ -233,6 +246,16 @@ pub enum RequestError {
     /// An address with options that can't be read.
     #[error("{0}")]
     Address(String),
+    /// A name that what was asked for can't be grouped by.
+    #[error("{what} can't be grouped by {by}: use {can}")]
+    NotBy {
+        /// What was asked for.
+        what: &'static str,
+        /// The name.
+        by: Dimension,
+        /// What it can be grouped by.
+        can: &'static str,
+    },
     /// Both ways to say when.
     #[error("give a month, or from and to, not both")]
     MonthAndSpan,

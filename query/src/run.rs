@@ -7,7 +7,8 @@ mod serving;
 use crate::answer::Rows;
 use crate::books::Books;
 use crate::cli::{
-    Cli, Command, Global, ImportCommand, MaintainArgs, MeArgs, Output, ReportArgs, SqlArgs, TokenArgs, VerifyArgs,
+    Cli, Command, Global, ImportCommand, MaintainArgs, MeArgs, Output, ReconcileArgs, ReportArgs, SqlArgs, TokenArgs,
+    VerifyArgs,
 };
 use crate::config::{Config, ConfigError, Surroundings, ledger_place};
 use crate::doctor::{self, Verdict};
@@ -100,6 +101,7 @@ pub async fn run(cli: Cli) -> Result<Exit, Error> {
         }
         Command::Token(args) => token(&Scene::new(global)?, args).await,
         Command::Maintain(args) => maintain(&Scene::new(global)?, args).await,
+        Command::Reconcile(args) => reconcile(&Scene::new(global)?, args).await,
         Command::Verify(args) => verify(&Scene::new(global)?, args).await,
         Command::Doctor(args) => {
             let scene = Scene::new(global)?;
@@ -201,6 +203,12 @@ async fn me(scene: &Scene, global: &Global, args: &MeArgs) -> Result<Exit, Error
     }
     print::table(&reported.table, &args.output)?;
     Ok(if reported.has_holes { Exit::No } else { Exit::Done })
+}
+
+async fn reconcile(scene: &Scene, args: &ReconcileArgs) -> Result<Exit, Error> {
+    let reconciled = scene.books().await?.reconcile(&args.request()?).await?;
+    print::table(&reconciled.table, &args.output)?;
+    Ok(if reconciled.contradicts { Exit::No } else { Exit::Done })
 }
 
 async fn maintain(scene: &Scene, args: &MaintainArgs) -> Result<Exit, Error> {

@@ -95,6 +95,7 @@ fn routes() -> Vec<(&'static str, &'static str, MethodRouter<Service>)> {
         ("get", "/openapi.json", get(api::openapi)),
         ("get", "/api/v1/report/{name}", get(api::report)),
         ("get", "/api/v1/trace/{line}", get(api::trace)),
+        ("get", "/api/v1/reconcile", get(api::reconcile)),
         ("post", "/api/v1/sql", post(api::sql)),
         (
             "put",

@@ -5,6 +5,8 @@
 //!
 //! Start at [`add_seen`].
 
+pub mod list;
+
 use crate::cluster::{Cluster, WatchedCard};
 use crate::observed::{Seen, watched};
 use crate::site::{Node, Outage};

@@ -27,6 +27,7 @@ pub mod inventory;
 pub mod line;
 pub mod observed;
 pub mod prices;
+pub mod reconcile;
 pub mod report;
 pub mod site;
 pub mod slots;

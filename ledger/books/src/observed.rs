@@ -5,8 +5,8 @@
 //!
 //! Start at [`join`]. Does not: share a card between its claims (that is [`crate::holdings`]), look at what cards did.
 
-mod records;
-mod stretches;
+pub(crate) mod records;
+pub(crate) mod stretches;
 
 use crate::holdings::{Claim, ClaimSource, Slice};
 use cardhour_domain::{
@@ -131,7 +131,7 @@ impl Joined {
 }
 
 /// How far the clocks of scheduler and node, and the seconds that one of them rounds to, may lie apart. Unit: milliseconds.
-const SLACK_MS: i64 = 120_000;
+pub(crate) const SLACK_MS: i64 = 120_000;
 
 /// Joins claims of records with what nodes saw. Shape: claims in the order of the records, then of what only nodes know; independent of the
 /// order of observations.
@@ -180,7 +180,7 @@ pub fn watched(watches: &[Watch]) -> BTreeMap<Name, Vec<Interval>> {
 }
 
 /// Each device as it was seen last.
-fn devices(seen: &[SeenDevice]) -> BTreeMap<&Name, &SeenDevice> {
+pub(crate) fn devices(seen: &[SeenDevice]) -> BTreeMap<&Name, &SeenDevice> {
     let mut devices: BTreeMap<&Name, &SeenDevice> = BTreeMap::new();
     for device in seen {
         let newest = devices.entry(&device.device_uuid).or_insert(device);
@@ -335,4 +335,4 @@ impl Stretch {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

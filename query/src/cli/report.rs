@@ -2,7 +2,8 @@
 
 use super::{parse_month, parse_zone};
 use crate::render::Format;
-use crate::request::{Moment, ReportRequest, RequestError, Span, default_by};
+use crate::request::{Moment, ReconcileRequest, ReportRequest, RequestError, Span, default_by};
+use cardhour_books::reconcile::ReconcileQuery;
 use cardhour_books::report::{Dimension, ReportKind};
 use cardhour_domain::{Month, Zone};
 use clap::Args;
@@ -62,7 +63,8 @@ pub struct ReportArgs {
     #[command(flatten)]
     pub span: SpanArgs,
     /// Groups, separated by commas: org, project, user, queue, class, model, node, cluster, pool, state, label.NAME, day, month,
-    /// price, window [default: bill, efficiency, waste by org,project; idle, owners by org,project,user; the others in one row]
+    /// price, window [default: bill, efficiency, waste by org,project; idle, owners by org,project,user; inventory by
+    /// cluster,node,model; the others in one row]
     #[arg(long, value_name = "A,B,…", value_parser = parse_groups)]
     pub by: Option<Groups>,
     /// Zone that cuts days and months in this view; what is billed keeps the ledger's [default: the ledger's]
@@ -125,6 +127,35 @@ impl MeArgs {
     }
 }
 
+/// Options of `reconcile`.
+#[derive(Debug, Args)]
+pub struct ReconcileArgs {
+    /// Of what time.
+    #[command(flatten)]
+    pub span: SpanArgs,
+    /// Groups before the reason, separated by commas: org, project, user, queue, class, state, node, cluster, label.NAME [default: none]
+    #[arg(long, value_name = "A,B,…", value_parser = parse_groups)]
+    pub by: Option<Groups>,
+    /// A row for each attempt and reason
+    #[arg(long)]
+    pub attempts: bool,
+    /// Zone of --month, --from and --to [default: the ledger's]
+    #[arg(long, value_name = "ZONE", value_parser = parse_zone)]
+    pub zone: Option<Zone>,
+    /// How and where to print.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+impl ReconcileArgs {
+    /// As a question to the books. Errors: a span that holds nothing.
+    pub fn request(&self) -> Result<ReconcileRequest, RequestError> {
+        let by = self.by.as_ref().map(|groups| groups.0.clone()).unwrap_or_default();
+        let query = ReconcileQuery { by, by_attempt: self.attempts };
+        Ok(ReconcileRequest { span: self.span.span()?, zone: self.zone, query })
+    }
+}
+
 /// Options of `sql`.
 #[derive(Debug, Args)]
 pub struct SqlArgs {
@@ -171,6 +202,7 @@ fn report_kind() -> impl TypedValueParser<Value = ReportKind> {
         ReportKind::Coverage => "how much of the time is proven",
         ReportKind::Capacity => "what the pool had: held, down, reserved, free, unaccounted",
         ReportKind::Owners => "who the books name as owners",
+        ReportKind::Inventory => "what cards there are, by the list of nodes and as collectors found them",
     };
     PossibleValuesParser::new(ReportKind::ALL.map(|kind| PossibleValue::new(kind.name()).help(told(kind))))
         .map(|name| ReportKind::from_name(&name).expect("one of the possible values"))

@@ -4,14 +4,16 @@ use super::Service;
 use super::problem::{Problem, RequestId};
 use crate::error::Error;
 use crate::render::{self, Format, Style};
-use crate::request::{Moment, ReportRequest, RequestError, Span, default_by};
+use crate::request::{Moment, ReconcileRequest, ReportRequest, RequestError, Span, default_by};
 use axum::Json;
 use axum::body::Body;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{Extension, Path, Query, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use cardhour_books::reconcile::ReconcileQuery;
 use cardhour_books::report::{Dimension, ReportKind};
+use cardhour_books::table::Table;
 use cardhour_domain::{Month, Zone};
 use serde::Deserialize;
 
@@ -38,11 +40,9 @@ pub struct ReportQuery {
 
 impl ReportQuery {
     fn request(&self, report: ReportKind) -> Result<ReportRequest, Error> {
-        let moment = |text: &Option<String>| text.as_deref().map(str::parse::<Moment>).transpose();
-        let month = self.month.as_deref().map(Month::parse).transpose().map_err(RequestError::from)?;
         Ok(ReportRequest {
             report,
-            span: Span::from_options(month, moment(&self.from)?, moment(&self.to)?)?,
+            span: span(&self.month, &self.from, &self.to)?,
             by: self
                 .by
                 .as_deref()
@@ -53,6 +53,12 @@ impl ReportQuery {
             user: self.user.clone(),
         })
     }
+}
+
+fn span(month: &Option<String>, from: &Option<String>, to: &Option<String>) -> Result<Span, Error> {
+    let moment = |text: &Option<String>| text.as_deref().map(str::parse::<Moment>).transpose();
+    let month = month.as_deref().map(Month::parse).transpose().map_err(RequestError::from)?;
+    Ok(Span::from_options(month, moment(from)?, moment(to)?)?)
 }
 
 fn format(asked: Option<&str>) -> Result<Format, Error> {
@@ -75,20 +81,59 @@ pub async fn report(
         let report = ReportKind::from_name(&name).ok_or(Error::NoReport(name))?;
         let format = format(query.format.as_deref())?;
         let table = service.0.books.report(&query.request(report)?).await?.table;
-        Ok((render::report(&table, format, Style::default())?, format, table.notes))
+        table_of(&service, &table, format)
     };
-    match answer.await {
-        Ok((body, format, notes)) => {
-            let mut reply = body_of(&service, body, format);
-            if !format.is_for_people() {
-                for note in notes {
-                    reply.headers_mut().append(HeaderName::from_static("x-cardhour-note"), header_text(&note));
-                }
-            }
-            reply
+    answer.await.unwrap_or_else(|error| Problem::of(&error, &id).into_response())
+}
+
+/// The options of a reconciliation in an address; the same words as on the command line.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReconcileAddress {
+    month: Option<String>,
+    from: Option<String>,
+    to: Option<String>,
+    by: Option<String>,
+    #[serde(default)]
+    attempts: bool,
+    zone: Option<String>,
+    format: Option<String>,
+}
+
+/// Records beside what nodes saw.
+pub async fn reconcile(
+    State(service): State<Service>,
+    Extension(id): Extension<RequestId>,
+    query: Result<Query<ReconcileAddress>, QueryRejection>,
+) -> Response {
+    let Query(query) = match query {
+        Ok(query) => query,
+        Err(rejection) => return bad_request(&rejection.body_text(), &id),
+    };
+    let answer = async {
+        let format = format(query.format.as_deref())?;
+        let by =
+            query.by.as_deref().map_or_else(|| Ok(Vec::new()), Dimension::parse_list).map_err(RequestError::from)?;
+        let request = ReconcileRequest {
+            span: span(&query.month, &query.from, &query.to)?,
+            zone: query.zone.as_deref().map(Zone::parse).transpose().map_err(RequestError::from)?,
+            query: ReconcileQuery { by, by_attempt: query.attempts },
+        };
+        let table = service.0.books.reconcile(&request).await?.table;
+        table_of(&service, &table, format)
+    };
+    answer.await.unwrap_or_else(|error| Problem::of(&error, &id).into_response())
+}
+
+/// A table as an answer. Notes for people that the format has no place for are in headers.
+fn table_of(service: &Service, table: &Table, format: Format) -> Result<Response, Error> {
+    let mut reply = body_of(service, render::report(table, format, Style::default())?, format);
+    if !format.is_for_people() {
+        for note in &table.notes {
+            reply.headers_mut().append(HeaderName::from_static("x-cardhour-note"), header_text(note));
         }
-        Err(error) => Problem::of(&error, &id).into_response(),
     }
+    Ok(reply)
 }
 
 /// Where one line comes from, as json.

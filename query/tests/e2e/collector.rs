@@ -1,7 +1,7 @@
 //! From a card to a report: the real collector on a stand-in for the driver, delivering to the real service.
 
 use crate::service::Service;
-use crate::site::Site;
+use crate::site::{Rows, Site};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -87,4 +87,27 @@ fn what_a_card_did_and_who_held_it_is_in_the_report() {
     assert!(states.contains("free,true") && states.contains("held,true"), "{states}");
     let verdict = site.ok("verify");
     assert!(verdict.contains("the books balance"), "{verdict}");
+
+    let inventory = site.report("inventory");
+    assert_eq!(
+        (inventory.only("node"), inventory.only("seen_cards"), inventory.only("lost_cards")),
+        ("gpu01", "2", "0")
+    );
+    assert_eq!((inventory.only("listed_cards"), inventory.only("memory_bytes")), ("", "85899345920"));
+    // No export speaks for that time yet: nothing contradicts.
+    let reconciled = Rows::parse(&site.ok("reconcile --by node --format csv"));
+    assert_eq!((reconciled.only("reason"), reconciled.only("recorded_card_hours")), ("not_exported", "0.000000"));
+    assert_eq!(service.get("/api/v1/reconcile?by=node&format=csv").body, site.ok("reconcile --by node --format csv"));
+    // An export that speaks for it and has nothing of it: somebody works past the scheduler. That is an answer of no.
+    let jobs = "job_id,cluster,cards,submitted_at,started_at,ended_at\n1,lab,1,2026-01-01T00:00:00Z,2026-01-01T00:00:00Z,2026-01-01T01:00:00Z\n";
+    let map = "format = \"csv\"\n[columns]\njob_id = \"job_id\"\ncluster = \"cluster\"\ncards = \"cards\"\nsubmitted_at = \"submitted_at\"\n\
+               started_at = \"started_at\"\nended_at = \"ended_at\"\n";
+    let (jobs, map) = (site.file("jobs.csv", jobs), site.file("map.toml", map));
+    site.import(&format!("jobs {jobs} --map {map} --covers 2026-01-01..2099-01-01"));
+    let answer = site.run("reconcile --format csv");
+    assert_eq!(answer.code, 1, "{}", answer.err);
+    let by_reason = Rows::parse(&answer.out);
+    let hours = |reason: &str, column: &str| by_reason.by("reason", column)[reason].clone();
+    assert_eq!(hours("nobody_looked", "recorded_card_hours"), "1.000000");
+    assert_eq!(hours("no_record", "observed_card_hours"), reconciled.only("observed_card_hours"));
 }

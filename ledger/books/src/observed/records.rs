@@ -10,7 +10,7 @@ use std::collections::HashMap;
 const ROUNDING_MS: i64 = 2_000;
 
 /// Claims of records by their job.
-pub(super) struct Records {
+pub(crate) struct Records {
     /// By cluster and job, as keys have them; for a task of an array also by the id before its index. In order of their starts.
     by_job: HashMap<(String, String), Vec<usize>>,
     /// When the next run of the same job starts, by claim.
@@ -18,7 +18,7 @@ pub(super) struct Records {
 }
 
 impl Records {
-    pub(super) fn new(claims: &[Claim]) -> Self {
+    pub(crate) fn new(claims: &[Claim]) -> Self {
         let mut by_job: HashMap<(String, String), Vec<usize>> = HashMap::new();
         for (i, claim) in claims.iter().enumerate() {
             let job = job_of(claim);
@@ -42,12 +42,12 @@ impl Records {
     }
 
     /// When the job of a claim starts again.
-    pub(super) fn next_start(&self, claim: usize) -> Option<Timestamp> {
+    pub(crate) fn next_start(&self, claim: usize) -> Option<Timestamp> {
         self.next_start[claim]
     }
 
     /// The claims that a stretch is of: runs of its job at its time.
-    pub(super) fn runs_of(&self, stretch: &Stretch, claims: &[Claim]) -> Vec<usize> {
+    pub(crate) fn runs_of(&self, stretch: &Stretch, claims: &[Claim]) -> Vec<usize> {
         let holder = &stretch.holder;
         if !matches!(holder.kind, HolderKind::SlurmJob | HolderKind::Pod) {
             return Vec::new();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 /// A holder had a device without a break.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Stretch {
+pub(crate) struct Stretch {
     pub holder: Holder,
     pub owner: Owner,
     pub node: Name,
@@ -20,12 +20,14 @@ pub(super) struct Stretch {
     /// The best that told of it.
     pub source: HolderSource,
     pub during: Interval,
+    /// When it was seen: `during` without the time in which nobody looked. Stretches that don't touch, in order.
+    pub proofs: Vec<Interval>,
 }
 
 /// Joins rows of one holder, device and share that touch, and those between which nobody looked: what was there before and after was there.
 ///
 /// Shape: by holder, device, share and time; independent of the order of the rows, and of how often one comes.
-pub(super) fn stretches(
+pub(crate) fn stretches(
     observations: &[Observation],
     watched: &BTreeMap<Name, Vec<Interval>>,
     devices: &BTreeMap<&Name, &SeenDevice>,
@@ -50,6 +52,7 @@ pub(super) fn stretches(
             {
                 let end = stretch.during.end().max(row.during.end());
                 stretch.during = Interval::new(stretch.during.start(), end).expect("it grows");
+                prove(&mut stretch.proofs, row.during);
                 stretch.source = stretch.source.min(row.source);
                 // What is known of it last counts; what was known once isn't forgotten.
                 stretch.owner = row.owner.clone();
@@ -70,11 +73,20 @@ pub(super) fn stretches(
                 device_share,
                 source: row.source,
                 during: row.during,
+                proofs: vec![row.during],
             });
         }
         out.extend(open);
     }
     out
+}
+
+/// Adds a proof of life that begins no earlier than the last.
+fn prove(proofs: &mut Vec<Interval>, during: Interval) {
+    match proofs.last_mut().filter(|last| during.start() <= last.end()) {
+        Some(last) => *last = Interval::new(last.start(), last.end().max(during.end())).expect("it grows"),
+        None => proofs.push(during),
+    }
 }
 
 /// Whether nobody looked between two proofs of life.

@@ -3,16 +3,16 @@ use crate::holdings::holdings;
 use cardhour_domain::HolderSource;
 use proptest::prelude::*;
 
-fn s(seconds: i64) -> Timestamp {
+pub(crate) fn s(seconds: i64) -> Timestamp {
     Timestamp::from_unix_s(seconds)
 }
 
-fn range(from: i64, to: i64) -> Interval {
+pub(crate) fn range(from: i64, to: i64) -> Interval {
     Interval::new(s(from), s(to)).unwrap()
 }
 
 /// `JOB RUN DEVICE FROM TO`, seconds; a device `G1/S1` is slice S1 of card G1, a third of it.
-fn seen(text: &str) -> Observation {
+pub(crate) fn seen(text: &str) -> Observation {
     let words: Vec<&str> = text.split_whitespace().collect();
     let [job, run, device, from, to] = words[..] else { panic!("{text}") };
     let (card, slice) = device.split_once('/').unwrap_or((device, device));
@@ -38,7 +38,7 @@ fn seen(text: &str) -> Observation {
 }
 
 /// `JOB RUN CARDS FROM TO`, seconds; an open one has `+` after its end.
-fn record(text: &str) -> Claim {
+pub(crate) fn record(text: &str) -> Claim {
     let words: Vec<&str> = text.split_whitespace().collect();
     let [job, run, cards, from, to] = words[..] else { panic!("{text}") };
     Claim {
@@ -58,11 +58,11 @@ fn record(text: &str) -> Claim {
     }
 }
 
-fn lines<T>(text: &str, of: impl Fn(&str) -> T) -> Vec<T> {
+pub(crate) fn lines<T>(text: &str, of: impl Fn(&str) -> T) -> Vec<T> {
     text.lines().map(str::trim).filter(|line| !line.is_empty()).map(of).collect()
 }
 
-fn world(observations: &str, watched: &[(i64, i64)]) -> Seen {
+pub(crate) fn world(observations: &str, watched: &[(i64, i64)]) -> Seen {
     let watch = |&(from, to): &(i64, i64), card: &str| Watch {
         during: range(from, to),
         node: "n1".into(),

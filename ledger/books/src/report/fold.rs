@@ -50,7 +50,8 @@ impl<'a> Fold<'a> {
             | ReportKind::Efficiency
             | ReportKind::Idle
             | ReportKind::Waste
-            | ReportKind::Owners => None,
+            | ReportKind::Owners
+            | ReportKind::Inventory => None,
         };
         let groups = capacity.as_ref().map_or(&[][..], |capacity| &capacity.groups);
         let nobody = rows.nobody(None);
@@ -126,7 +127,7 @@ fn counts_jobs(report: ReportKind) -> bool {
         | ReportKind::Idle
         | ReportKind::Waste
         | ReportKind::Owners => true,
-        ReportKind::Capacity | ReportKind::Coverage => false,
+        ReportKind::Capacity | ReportKind::Coverage | ReportKind::Inventory => false,
     }
 }
 
@@ -141,6 +142,7 @@ fn tells_of(report: ReportKind, state: CardState) -> bool {
         | ReportKind::Owners => state == CardState::Held,
         ReportKind::Coverage => state == CardState::Held || state == CardState::Unaccounted,
         ReportKind::Capacity => true,
+        ReportKind::Inventory => false,
     }
 }
 

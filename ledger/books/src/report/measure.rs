@@ -139,6 +139,8 @@ impl ReportKind {
             ],
             Self::Coverage => &[CardHours, UnaccountedCardHours, Coverage, UseCoverage],
             Self::Owners => &[Jobs, Attempts, CardHours],
+            // Its columns are of cards, not of their time.
+            Self::Inventory => &[],
         }
     }
 }

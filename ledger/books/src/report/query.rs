@@ -25,11 +25,13 @@ pub enum ReportKind {
     Coverage,
     /// Whose jobs held how much.
     Owners,
+    /// What cards there are: made by [`crate::inventory::list`], not of usage.
+    Inventory,
 }
 
 impl ReportKind {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Bill,
         Self::Usage,
         Self::Efficiency,
@@ -38,6 +40,7 @@ impl ReportKind {
         Self::Capacity,
         Self::Coverage,
         Self::Owners,
+        Self::Inventory,
     ];
 
     /// Its name in commands and addresses.
@@ -51,6 +54,7 @@ impl ReportKind {
             Self::Capacity => "capacity",
             Self::Coverage => "coverage",
             Self::Owners => "owners",
+            Self::Inventory => "inventory",
         }
     }
 
