@@ -98,6 +98,11 @@ impl Books {
         self.ledger.zone()
     }
 
+    /// The time that the books speak of; none of an empty ledger. Errors: the ledger's own.
+    pub async fn extent(&self) -> Result<Option<Interval>, Error> {
+        Ok(self.ledger.read().await?.extent())
+    }
+
     /// Whether everything in it is simulated.
     pub fn is_demo(&self) -> bool {
         self.ledger.simulated()

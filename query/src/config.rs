@@ -26,8 +26,19 @@ pub struct Config {
     pub token_file: Option<PathBuf>,
     /// What the service listens on.
     pub http_address: SocketAddr,
+    /// With which certificate; none: without TLS, on this machine alone.
+    pub tls: Option<TlsFiles>,
     /// How far one query may go.
     pub sql: SqlLimits,
+}
+
+/// A certificate with its chain, and its key, both PEM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The certificate, and what leads from it to its root.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
 }
 
 /// How far one query over HTTP or on the command line may go.
@@ -60,6 +71,7 @@ impl Default for Config {
             zone: None,
             token_file: None,
             http_address: DEFAULT_HTTP_ADDRESS.parse().expect("an address"),
+            tls: None,
             sql: SqlLimits::default(),
         }
     }
@@ -175,6 +187,7 @@ impl Config {
             text.parse().map_err(|source| ConfigError::Toml { path: path.to_owned(), source: Box::new(source) })?;
         let mut config = Self { file: Some(path.to_owned()), ..Self::default() };
         let mut faults = Vec::new();
+        let (mut certificate, mut key_file) = (None, None);
         for (key, value) in &table {
             let fault = match key.as_str() {
                 "ledger" => text_of(value).map(|text| config.ledger = Some(text.to_owned())),
@@ -190,7 +203,9 @@ impl Config {
                             .map_err(|_| "not an address with a port such as \"127.0.0.1:7780\"".to_owned())?;
                         Ok(())
                     }
-                    _ => Err(unknown(&["address"])),
+                    "certificate_file" => text_of(value).map(|text| certificate = Some(PathBuf::from(text))),
+                    "key_file" => text_of(value).map(|text| key_file = Some(PathBuf::from(text))),
+                    _ => Err(unknown(&["address", "certificate_file", "key_file"])),
                 }),
                 "sql" => section(value, "sql", &mut faults, |key, value| match key {
                     "timeout" => {
@@ -213,6 +228,11 @@ impl Config {
                 faults.push(format!("{key}: {fault}"));
             }
         }
+        match (certificate, key_file) {
+            (Some(certificate), Some(key)) => config.tls = Some(TlsFiles { certificate, key }),
+            (None, None) => {}
+            _ => faults.push("http.certificate_file, http.key_file: one is there without the other".to_owned()),
+        }
         if faults.is_empty() { Ok(config) } else { Err(ConfigError::Faults { path: path.to_owned(), faults }) }
     }
 
@@ -233,9 +253,16 @@ impl Config {
         optional("zone", self.zone.map(|zone| zone.name().to_owned()), "UTC, or the one of the ledger");
         let token = self.token_file.as_ref().map(|path| path.display().to_string());
         optional("token_file", token, "\"token\" in the ledger's folder");
+        let tls = match &self.tls {
+            Some(TlsFiles { certificate, key }) => {
+                let text = |path: &Path| Value::String(path.display().to_string());
+                format!("certificate_file = {}\nkey_file = {}\n", text(certificate), text(key))
+            }
+            None => "# certificate_file, key_file: none, so no TLS, and on this machine alone\n".to_owned(),
+        };
         let _ = write!(
             out,
-            "\n[http]\naddress = \"{}\"\n\n[sql]\ntimeout = \"{}\"\nmemory_mib = {}\nmax_rows = {}\n",
+            "\n[http]\naddress = \"{}\"\n{tls}\n[sql]\ntimeout = \"{}\"\nmemory_mib = {}\nmax_rows = {}\n",
             self.http_address,
             duration_text(self.sql.timeout),
             self.sql.memory_mib,

@@ -180,10 +180,18 @@ pub enum Error {
     Trace(#[from] TraceError),
     /// The service was told to listen beyond this machine.
     #[error(
-        "{0} is not a loopback address: listening beyond this machine needs TLS, which this version doesn't have; \
-         take 127.0.0.1 and a proxy or an ssh tunnel in front"
+        "{0} is not a loopback address: listening beyond this machine needs TLS; give certificate_file and key_file in the section [http] \
+         of the config, or take 127.0.0.1 and a proxy in front"
     )]
     NotLoopback(SocketAddr),
+    /// A certificate or its key that can't be used.
+    #[error("{} can't be used for TLS: {reason}", path.display())]
+    Certificate {
+        /// Which file.
+        path: PathBuf,
+        /// Why not.
+        reason: String,
+    },
     /// The address can't be listened on.
     #[error("cannot listen on {address}; --address 127.0.0.1:PORT takes another")]
     Listen {
@@ -246,6 +254,7 @@ impl Error {
             | Self::NoNode(_)
             | Self::NoPlace
             | Self::BinaryToTerminal
+            | Self::Certificate { .. }
             | Self::NotLoopback(_) => Remedy::Caller,
             // A file that was named and isn't there is a slip of whoever named it.
             Self::File { source, .. } if source.kind() == std::io::ErrorKind::NotFound => Remedy::Caller,
@@ -290,7 +299,9 @@ impl Error {
             | Self::ParquetInput { .. }
             | Self::NoFormat(_) => "import",
             Self::BinaryToTerminal => "binary-to-terminal",
-            Self::Config(_) | Self::NoPlace | Self::NotLoopback(_) | Self::NotDemo(_) => "bad-config",
+            Self::Config(_) | Self::NoPlace | Self::NotLoopback(_) | Self::Certificate { .. } | Self::NotDemo(_) => {
+                "bad-config"
+            }
             Self::File { .. } | Self::Stream { .. } => "io",
             Self::Parquet(_) | Self::Columns(_) => "render",
             Self::Listen { .. } => "listen",

@@ -71,8 +71,10 @@ zone = {zone}
 # token_file = "/etc/cardhour/token"
 
 [http]
-# What `cardhour serve` listens on. This machine only: beyond it there must be TLS, which a proxy in front can bring.
+# What `cardhour serve` listens on. Beyond this machine it needs a certificate with its chain and its key, both PEM; renewed files are read by themselves.
 # address = "127.0.0.1:7780"
+# certificate_file = "/etc/cardhour/service.pem"
+# key_file = "/etc/cardhour/service.key"
 
 [sql]
 # How far one query may go.

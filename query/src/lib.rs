@@ -16,6 +16,7 @@ pub mod answer;
 pub mod books;
 mod charges;
 pub mod cli;
+mod clock;
 pub mod config;
 pub mod doctor;
 pub mod error;

@@ -10,6 +10,7 @@ use crate::cli::{
     Cli, Command, Global, ImportCommand, MaintainArgs, MeArgs, Output, ReconcileArgs, ReportArgs, SqlArgs, TokenArgs,
     VerifyArgs,
 };
+use crate::clock::now;
 use crate::config::{Config, ConfigError, Surroundings, ledger_place};
 use crate::doctor::{self, Verdict};
 use crate::error::{Error, Remedy};
@@ -23,7 +24,6 @@ use crate::terminal::{Progress, Unit, put, say, style, tell};
 use crate::verified;
 use cardhour_books::report::ReportKind;
 use cardhour_books::table::Table;
-use cardhour_domain::Timestamp;
 use cardhour_ledger::{ExportedBill, Maintain};
 use clap::CommandFactory;
 use std::io::Read;
@@ -258,12 +258,6 @@ async fn sql(scene: &Scene, args: &SqlArgs) -> Result<Exit, Error> {
     let rows: Rows = scene.books().await?.sql(&query).await?;
     print::to(&args.output, |format| rows.render(format, style()))?;
     Ok(Exit::Done)
-}
-
-/// The clock: read here and nowhere below.
-fn now() -> Timestamp {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_unix_ms(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
 /// Puts `bytes` where the options say.

@@ -7,7 +7,7 @@
 //!                                                                 └ telemetry /metrics
 //! ```
 //!
-//! It listens on this machine alone: beyond it there must be TLS, which this version doesn't have.
+//! Without a certificate it listens on this machine alone: beyond it there must be TLS.
 //!
 //! Start at [`run`].
 
@@ -23,11 +23,13 @@ mod row;
 mod sample;
 mod stack;
 mod telemetry;
+mod tls;
 pub mod token;
 
 pub use problem::Problem;
 
 use crate::books::Books;
+use crate::config::TlsFiles;
 use crate::error::Error;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -63,26 +65,33 @@ impl Service {
     }
 }
 
-/// A listener on `address`, which must be of this machine alone. Errors: any other address, or one that is taken.
-pub async fn bind(address: SocketAddr) -> Result<tokio::net::TcpListener, Error> {
-    if !address.ip().is_loopback() {
+/// A listener on `address`, which without TLS must be of this machine alone. Errors: any other address, or one that is taken.
+pub async fn bind(address: SocketAddr, has_tls: bool) -> Result<tokio::net::TcpListener, Error> {
+    if !has_tls && !address.ip().is_loopback() {
         return Err(Error::NotLoopback(address));
     }
     tokio::net::TcpListener::bind(address).await.map_err(|source| Error::Listen { address, source })
 }
 
-/// Serves until `stopped` is done, then ends the requests under way. Errors: the listener fails.
+/// Serves until `stopped` is done, then ends the requests under way. Errors: the listener fails, the certificate can't be used.
 pub async fn run(
     service: Service,
     listener: tokio::net::TcpListener,
+    tls: Option<TlsFiles>,
     token: Token,
     stopped: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Error> {
     let failed = |source| Error::Stream { doing: "serve", source };
     let address = listener.local_addr().map_err(failed)?;
     let nodes = service.0.books.ledger().folder().map(|folder| NodeTokens::of(&folder));
-    let router = router(service, access::Access::new(token, nodes, address));
-    axum::serve(listener, router).with_graceful_shutdown(stopped).await.map_err(failed)
+    let router = router(service, access::Access::new(token, nodes, address, tls.is_some()));
+    match tls {
+        None => axum::serve(listener, router).with_graceful_shutdown(stopped).await.map_err(failed),
+        Some(files) => {
+            let listener = tls::TlsListener::new(listener, files)?;
+            axum::serve(listener, router).with_graceful_shutdown(stopped).await.map_err(failed)
+        }
+    }
 }
 
 /// Every route there is: method, path, what answers. The OpenAPI document is held against this list.
@@ -142,8 +151,8 @@ mod tests {
     #[tokio::test]
     async fn an_address_beyond_this_machine_is_refused() {
         for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:7780"] {
-            assert!(matches!(bind(address.parse().unwrap()).await, Err(Error::NotLoopback(_))), "{address}");
+            assert!(matches!(bind(address.parse().unwrap(), false).await, Err(Error::NotLoopback(_))), "{address}");
         }
-        assert!(bind("127.0.0.1:0".parse().unwrap()).await.is_ok());
+        assert!(bind("127.0.0.1:0".parse().unwrap(), false).await.is_ok());
     }
 }

@@ -41,12 +41,12 @@ pub async fn run(scene: &Scene, global: &Global, args: &DemoArgs) -> Result<Exit
         return Ok(Exit::Done);
     }
     let address = args.address.unwrap_or(scene.config.http_address);
-    let listener = match serve::bind(address).await {
+    let listener = match serve::bind(address, false).await {
         // Another service has the usual port; a demo is content with any.
-        Err(Error::Listen { .. }) if args.address.is_none() => serve::bind(([127, 0, 0, 1], 0).into()).await?,
+        Err(Error::Listen { .. }) if args.address.is_none() => serve::bind(([127, 0, 0, 1], 0).into(), false).await?,
         other => other?,
     };
-    serving::until_stopped(books, listener, None).await
+    serving::until_stopped(books, listener, None, None).await
 }
 
 async fn show(books: &Books, place: &str, month: Month) -> Result<(), Error> {

@@ -2,6 +2,7 @@
 
 use super::{Exit, Scene};
 use crate::books::Books;
+use crate::config::TlsFiles;
 use crate::error::Error;
 use crate::serve::token::Token;
 use crate::serve::{self, Service};
@@ -16,13 +17,19 @@ use tokio::signal::unix::{SignalKind, signal};
 /// Serves the scene's ledger. Errors: an address beyond this machine, a port that is taken, a token that others can read.
 pub async fn run(scene: &Scene, address: Option<SocketAddr>) -> Result<Exit, Error> {
     let books = scene.books().await?;
-    let listener = serve::bind(address.unwrap_or(scene.config.http_address)).await?;
+    let tls = scene.config.tls.clone();
+    let listener = serve::bind(address.unwrap_or(scene.config.http_address), tls.is_some()).await?;
     let token_file = scene.config.token_file.clone();
-    until_stopped(books, listener, token_file).await
+    until_stopped(books, listener, tls, token_file).await
 }
 
 /// Says where to look, and serves until Ctrl-C or SIGTERM. Errors: as [`run`].
-pub async fn until_stopped(books: Books, listener: TcpListener, token_file: Option<PathBuf>) -> Result<Exit, Error> {
+pub async fn until_stopped(
+    books: Books,
+    listener: TcpListener,
+    tls: Option<TlsFiles>,
+    token_file: Option<PathBuf>,
+) -> Result<Exit, Error> {
     let token_file =
         token_file.or_else(|| books.ledger().folder().map(|folder| folder.join("token"))).ok_or(Error::NoPlace)?;
     books.ledger().make_incoming()?;
@@ -34,13 +41,14 @@ pub async fn until_stopped(books: Books, listener: TcpListener, token_file: Opti
     }
     let stopped = stop_asked().map_err(|source| Error::Stream { doing: "listen for signals", source })?;
     let address = listener.local_addr().map_err(|source| Error::Stream { doing: "tell the address", source })?;
+    let scheme = if tls.is_some() { "https" } else { "http" };
     // The token goes to a person's screen, never into a log.
     if std::io::stderr().is_terminal() {
-        tell(&format!("open http://{address}/?token={}", token.secret()));
+        tell(&format!("open {scheme}://{address}/?token={}", token.secret()));
     } else {
-        tell(&format!("serving http://{address}/ with the token in {}", token_file.display()));
+        tell(&format!("serving {scheme}://{address}/ with the token in {}", token_file.display()));
     }
-    serve::run(Service::new(books), listener, token, stopped).await?;
+    serve::run(Service::new(books), listener, tls, token, stopped).await?;
     Ok(Exit::Done)
 }
 

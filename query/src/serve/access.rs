@@ -1,8 +1,8 @@
 //! Who may ask: whoever has the token, from a page of this machine.
 //!
 //! Programs send `Authorization: Bearer TOKEN`; a node's token lets it deliver its own segments and nothing else. A browser opens `/?token=TOKEN` once, and gets a cookie in its stead
-//! (HttpOnly, SameSite=Strict) with which it may read and nothing else. `Host` must be a loopback name with our port, so that
-//! no other name can be bent onto this machine (DNS rebinding); a request that names an `Origin` must come from that same
+//! (HttpOnly, SameSite=Strict) with which it may read and nothing else. Without TLS `Host` must be a loopback name with our port, so that
+//! no other name can be bent onto this machine (DNS rebinding); with it, browsers see to that by the certificate. A request that names an `Origin` must come from that same
 //! host. `/healthz` says only that the service is there, and needs no token.
 
 use super::node_tokens::NodeTokens;
@@ -28,12 +28,13 @@ struct Rules {
     token: Token,
     nodes: Option<NodeTokens>,
     cookie: String,
-    hosts: Vec<String>,
+    /// None where TLS has the browser look whether the name is ours.
+    hosts: Option<Vec<String>>,
 }
 
 impl Access {
     /// For a service that listens on `address`.
-    pub fn new(token: Token, nodes: Option<NodeTokens>, address: SocketAddr) -> Self {
+    pub fn new(token: Token, nodes: Option<NodeTokens>, address: SocketAddr, has_tls: bool) -> Self {
         let port = address.port();
         let mut hosts = vec![format!("127.0.0.1:{port}"), format!("localhost:{port}"), format!("[::1]:{port}")];
         hosts.push(address.to_string());
@@ -42,12 +43,16 @@ impl Access {
             hosts.extend(["127.0.0.1".to_owned(), "localhost".to_owned(), "[::1]".to_owned()]);
         }
         let cookie = token.cookie();
-        Self(Arc::new(Rules { token, nodes, cookie, hosts }))
+        Self(Arc::new(Rules { token, nodes, cookie, hosts: (!has_tls).then_some(hosts) }))
     }
 
     fn host(&self, request: &Request) -> Option<String> {
         let host = request.headers().get(header::HOST)?.to_str().ok()?.to_ascii_lowercase();
-        self.0.hosts.contains(&host).then_some(host)
+        self.0.hosts.as_ref().is_none_or(|hosts| hosts.contains(&host)).then_some(host)
+    }
+
+    fn scheme(&self) -> &'static str {
+        if self.0.hosts.is_none() { "https" } else { "http" }
     }
 
     fn has_token(&self, headers: &HeaderMap) -> bool {
@@ -95,7 +100,7 @@ pub async fn guard(State(access): State<Access>, request: Request, next: Next) -
         return Problem::new(StatusCode::MISDIRECTED_REQUEST, "wrong-host", message, &id).into_response();
     };
     if let Some(origin) = request.headers().get(header::ORIGIN)
-        && !origin.to_str().is_ok_and(|origin| origin.eq_ignore_ascii_case(&format!("http://{host}")))
+        && !origin.to_str().is_ok_and(|origin| origin.eq_ignore_ascii_case(&format!("{}://{host}", access.scheme())))
     {
         let message = "a page of another site asked; only this service's own pages may";
         return Problem::new(StatusCode::FORBIDDEN, "wrong-origin", message, &id).into_response();
@@ -110,7 +115,8 @@ pub async fn guard(State(access): State<Access>, request: Request, next: Next) -
         && let Ok(Query(TokenInAddress { token: Some(token) })) = Query::try_from_uri(request.uri())
     {
         return if same(&token, access.0.token.secret()) {
-            let cookie = format!("{COOKIE}={}; Path=/; HttpOnly; SameSite=Strict", access.0.cookie);
+            let secure = if access.0.hosts.is_none() { "; Secure" } else { "" };
+            let cookie = format!("{COOKIE}={}; Path=/; HttpOnly; SameSite=Strict{secure}", access.0.cookie);
             ([(header::SET_COOKIE, cookie)], Redirect::to(request.uri().path())).into_response()
         } else {
             locked_page()

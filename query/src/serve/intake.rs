@@ -6,6 +6,7 @@
 
 use super::Service;
 use super::problem::{Problem, RequestId};
+use crate::clock::now;
 use crate::error::{Error, chain};
 use axum::Json;
 use axum::body::Bytes;
@@ -104,10 +105,19 @@ pub async fn put(
     let (answer, taken) = oneshot::channel();
     let waiting = Waiting { segment: Segment { node: node.as_str().into(), name, bytes }, answer };
     if service.0.intake.0.try_send(waiting).is_err() {
+        service.0.telemetry.intake().count(&node, "failed", 0, now());
         let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", "too many segments wait; come again", &id);
         return ([("retry-after", "5")], problem).into_response();
     }
-    match taken.await {
+    let taken = taken.await;
+    let (outcome, rows) = match &taken {
+        Ok(Ok(Taken::New(rows))) => ("taken", *rows),
+        Ok(Ok(Taken::Known)) => ("known", 0),
+        Ok(Err(LedgerError::BadSegment { .. } | LedgerError::SegmentDiffers { .. })) => ("refused", 0),
+        Ok(Err(_)) | Err(_) => ("failed", 0),
+    };
+    service.0.telemetry.intake().count(&node, outcome, rows, now());
+    match taken {
         Ok(Ok(Taken::New(rows))) => {
             (StatusCode::CREATED, Json(json!({"outcome": "taken", "rows": rows}))).into_response()
         }

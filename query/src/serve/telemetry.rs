@@ -1,22 +1,22 @@
 //! Every metric of the service: name, unit, labels and help in one list.
 //!
-//! Labels come from closed lists or, for a currency, from the price book; never from users' texts. Figures of the pool are
-//! gauges, since a late export may lower them. They are worked out at most once a minute: books change with imports, not
+//! Labels come from closed lists, the price book, the nodes' tokens, and for the largest projects of a month from the books; never more than a bound
+//! ([`pool`]). Figures of the pool are gauges, since a late export may lower them. They are worked out at most once a minute: books change with imports, not
 //! with scrapes.
+
+mod pool;
+
+pub use pool::Pool;
 
 use super::Service;
 use super::problem::{Problem, RequestId};
-use super::row::rows;
-use super::stack::PARTS;
 use crate::books::Books;
 use crate::error::Error;
-use crate::request::ReportRequest;
 use axum::extract::{Extension, MatchedPath, Request, State};
 use axum::http::header;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use cardhour_books::report::{Dimension, ReportKind};
-use cardhour_books::table::Table;
+use cardhour_domain::Timestamp;
 use prometheus_client::encoding::{EncodeLabelSet, text::encode};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -35,17 +35,9 @@ const KEPT_FOR: Duration = Duration::from_secs(60);
 /// What the service counts of itself, and the pool's figures of the last minute.
 pub struct Telemetry {
     requests: Family<Route, Counter>,
+    intake: IntakeCounts,
     is_demo: bool,
     pool: Mutex<Option<(Instant, Pool)>>,
-}
-
-/// The pool's figures.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Pool {
-    /// Card-hours of each state over all the time the books cover.
-    pub card_hours: Vec<(&'static str, Decimal)>,
-    /// What the last month in the books cost, by currency.
-    pub last_month_cost: Vec<(String, Decimal)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -54,9 +46,57 @@ struct Route {
     status: u16,
 }
 
+/// What became of the segments that nodes delivered.
+#[derive(Clone, Default)]
+pub struct IntakeCounts {
+    segments: Family<Outcome, Counter>,
+    rows: Counter,
+    last: Figure<OfNode>,
+}
+
+impl IntakeCounts {
+    /// One segment: `taken`, `known`, `refused`, or `failed` where it has to come again.
+    pub fn count(&self, node: &str, outcome: &'static str, rows: u64, at: Timestamp) {
+        self.segments.get_or_create(&Outcome { outcome }).inc();
+        self.rows.inc_by(rows);
+        if matches!(outcome, "taken" | "known") {
+            self.last.get_or_create(&OfNode { node: node.to_owned() }).set(seconds_of(at));
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Outcome {
+    outcome: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfNode {
+    node: String,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct InState {
     state: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Went {
+    went: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfProject {
+    org: String,
+    project: String,
+    went: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CostOfProject {
+    org: String,
+    project: String,
+    currency: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -69,7 +109,12 @@ type Figure<L> = Family<L, Gauge<f64, AtomicU64>>;
 impl Telemetry {
     /// Nothing counted yet.
     pub fn new(is_demo: bool) -> Self {
-        Self { requests: Family::default(), is_demo, pool: Mutex::new(None) }
+        Self { requests: Family::default(), intake: IntakeCounts::default(), is_demo, pool: Mutex::new(None) }
+    }
+
+    /// What counts what nodes deliver.
+    pub fn intake(&self) -> &IntakeCounts {
+        &self.intake
     }
 
     /// All metrics as OpenMetrics text.
@@ -80,27 +125,93 @@ impl Telemetry {
         let simulated = Gauge::<i64, std::sync::atomic::AtomicI64>::default();
         simulated.set(i64::from(self.is_demo));
         registry.register("cardhour_ledger_simulated", "1 for a demo whose figures come from a generator", simulated);
-        let card_seconds = Figure::<InState>::default();
-        for (state, hours) in &pool.card_hours {
-            // A report's hours have six decimals, which are 3.6 ms: hundredths of seconds are what they surely say.
-            let seconds = (hours * Decimal::from(3600)).round_dp(2);
-            card_seconds.get_or_create(&InState { state }).set(shown(seconds));
-        }
-        registry.register_with_unit(
-            "cardhour_card",
-            "Card-seconds in the books by state, over all the time they cover",
-            Unit::Seconds,
-            card_seconds,
+        self.pool_figures(&mut registry, pool);
+        registry.register(
+            "cardhour_intake_segments",
+            "Segments that nodes delivered, by what became of them",
+            self.intake.segments.clone(),
         );
-        let cost = Figure::<InCurrency>::default();
-        for (currency, amount) in &pool.last_month_cost {
-            cost.get_or_create(&InCurrency { currency: currency.clone() }).set(shown(*amount));
-        }
-        registry.register("cardhour_last_month_cost", "Cost of the last month in the books, in its currency", cost);
+        registry.register("cardhour_intake_rows", "Rows that were new in them", self.intake.rows.clone());
+        registry.register_with_unit(
+            "cardhour_node_last_segment_timestamp",
+            "When a node's segment came last, since the service started",
+            Unit::Seconds,
+            self.intake.last.clone(),
+        );
         registry.register("cardhour_http_requests", "Requests by route and status", self.requests.clone());
         let mut text = String::new();
         encode(&mut text, &registry).expect("into memory");
         text
+    }
+
+    fn pool_figures(&self, registry: &mut Registry, pool: &Pool) {
+        let by_state = |figures: &[(&'static str, Decimal)], of: fn(Decimal) -> f64| {
+            let family = Figure::<InState>::default();
+            for (state, figure) in figures {
+                family.get_or_create(&InState { state }).set(of(*figure));
+            }
+            family
+        };
+        let by_card_state = by_state(&pool.card_hours, card_seconds);
+        let help = "Card-seconds in the books by state, over all the time they cover";
+        registry.register_with_unit("cardhour_card", help, Unit::Seconds, by_card_state);
+        let help = "Cards by state, mean of the last hour in the books";
+        registry.register("cardhour_cards", help, by_state(&pool.cards, shown));
+        let went = Figure::<Went>::default();
+        for (name, hours) in &pool.went {
+            went.get_or_create(&Went { went: name }).set(card_seconds(*hours));
+        }
+        let help = "Where held card-seconds went, over all the time the books cover";
+        registry.register_with_unit("cardhour_held_card", help, Unit::Seconds, went);
+        if let Some(kwh) = pool.energy_kwh {
+            let energy = Gauge::<f64, AtomicU64>::default();
+            energy.set(shown(kwh * Decimal::from(3_600_000)));
+            let help = "Energy of held cards as far as it was measured, over all the time the books cover";
+            registry.register_with_unit("cardhour_held_energy", help, Unit::Joules, energy);
+        }
+        let helps = ["Held time that records or observation prove", "Held time that telemetry saw"];
+        let names = ["cardhour_coverage_ratio", "cardhour_use_coverage_ratio"];
+        for ((name, help), ratio) in names.into_iter().zip(helps).zip(pool.coverage) {
+            if let Some(ratio) = ratio {
+                let figure = Gauge::<f64, AtomicU64>::default();
+                figure.set(shown(ratio));
+                registry.register(name, help, figure);
+            }
+        }
+        let help = "Attempts that run, and that wait, as the last export says";
+        registry.register("cardhour_attempts", help, by_state(&pool.attempts, shown));
+        let times = [
+            ("cardhour_books_as_of_timestamp", "The last moment that the books speak of", pool.as_of),
+            ("cardhour_month_start_timestamp", "When the last month in the books began", pool.month_start),
+        ];
+        for (name, help, at) in times {
+            if let Some(at) = at {
+                let figure = Gauge::<f64, AtomicU64>::default();
+                figure.set(seconds_of(at));
+                registry.register_with_unit(name, help, Unit::Seconds, figure);
+            }
+        }
+        let cost = Figure::<InCurrency>::default();
+        for (currency, amount) in &pool.month_cost {
+            cost.get_or_create(&InCurrency { currency: currency.clone() }).set(shown(*amount));
+        }
+        registry.register("cardhour_last_month_cost", "Cost of the last month in the books, in its currency", cost);
+        let (went, cost) = (Figure::<OfProject>::default(), Figure::<CostOfProject>::default());
+        for ((org, project), figures) in &pool.projects {
+            let (org, project) = (org.clone(), project.clone());
+            for (name, hours) in &figures.went {
+                let labels = OfProject { org: org.clone(), project: project.clone(), went: name };
+                went.get_or_create(&labels).set(card_seconds(*hours));
+            }
+            for (currency, amount) in &figures.cost {
+                let labels = CostOfProject { org: org.clone(), project: project.clone(), currency: currency.clone() };
+                cost.get_or_create(&labels).set(shown(*amount));
+            }
+        }
+        let help = "Where a project's held card-seconds of the last month in the books went";
+        registry.register_with_unit("cardhour_project_month_card", help, Unit::Seconds, went);
+        let help = "Cost of a project in the last month in the books, in its currency";
+        registry.register("cardhour_project_month_cost", help, cost);
     }
 
     async fn pool(&self, books: &Books) -> Result<Pool, Error> {
@@ -108,30 +219,19 @@ impl Telemetry {
         if let Some((_, pool)) = kept.filter(|(at, _)| at.elapsed() < KEPT_FOR) {
             return Ok(pool);
         }
-        let capacity = books.report(&ReportRequest::new(ReportKind::Capacity)).await?.table;
-        let bill = books.report(&ReportRequest::new(ReportKind::Bill).grouped_by(&[Dimension::Month])).await?.table;
-        let pool = pool_of(&capacity, &bill);
+        let pool = Pool::of(books).await?;
         *self.pool.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), pool.clone()));
         Ok(pool)
     }
 }
 
-/// From a report of capacity in one row and a bill by month.
-fn pool_of(capacity: &Table, bill_by_month: &Table) -> Pool {
-    let last = rows(bill_by_month).filter_map(|row| row.text("month")).max();
-    Pool {
-        card_hours: PARTS
-            .iter()
-            .filter_map(|(state, column)| {
-                let hours: Vec<Decimal> = rows(capacity).filter_map(|row| row.decimal(column)).collect();
-                (!hours.is_empty()).then(|| (*state, hours.into_iter().sum()))
-            })
-            .collect(),
-        last_month_cost: rows(bill_by_month)
-            .filter(|row| row.text("month") == last)
-            .filter_map(|row| Some((row.text("currency")?.to_owned(), row.decimal("cost")?)))
-            .collect(),
-    }
+/// A report's hours have six decimals, which are 3.6 ms: hundredths of seconds are what they surely say.
+fn card_seconds(hours: Decimal) -> f64 {
+    shown((hours * Decimal::from(3600)).round_dp(2))
+}
+
+fn seconds_of(at: Timestamp) -> f64 {
+    at.unix_ms() as f64 / 1000.0
 }
 
 /// For showing alone: nothing is computed from it again.
@@ -162,41 +262,41 @@ pub async fn count(State(service): State<Service>, request: Request, next: Next)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::serve::sample;
+    use cardhour_domain::Timestamp;
     use insta::assert_snapshot;
+    use pool::Project;
+    use std::collections::BTreeMap;
 
-    /// By hand: 60 card-hours are 216,000 card-seconds; the last month of the sample is April with 925.00 CNY.
+    /// By hand: 60 card-hours are 216,000 card-seconds, and 2.5 kWh are 9,000,000 J.
     #[test]
     fn the_list_of_metrics_is_as_it_was() {
-        let capacity = sample::capacity("pool", &[("all", [60, 10, 20, 10, 1])]);
-        let pool = pool_of(&capacity, &sample::reports().months);
+        let hours = |hours: i64| Decimal::new(hours, 0);
+        let pool = Pool {
+            card_hours: vec![("held", hours(60)), ("free", hours(20))],
+            cards: vec![("held", hours(6))],
+            went: vec![("effective", hours(30)), ("unseen", hours(30))],
+            energy_kwh: Some(Decimal::new(25, 1)),
+            coverage: [Some(hours(1)), Some(Decimal::new(5, 1))],
+            attempts: vec![("running", hours(3)), ("pending", hours(0))],
+            as_of: Some(Timestamp::from_unix_s(1_775_000_000)),
+            month_start: Some(Timestamp::from_unix_s(1_772_294_400)),
+            month_cost: vec![("CNY".to_owned(), hours(925))],
+            projects: BTreeMap::from([(
+                ("lab".to_owned(), "vision".to_owned()),
+                Project {
+                    went: BTreeMap::from([("idle", hours(1))]),
+                    cost: BTreeMap::from([("CNY".to_owned(), hours(925))]),
+                },
+            )]),
+        };
         let telemetry = Telemetry::new(true);
         telemetry.requests.get_or_create(&Route { route: "/api/v1/sql".into(), status: 200 }).inc();
+        let at = Timestamp::from_unix_ms(1_775_000_000_500);
+        telemetry.intake().count("gpu01", "taken", 240, at);
+        telemetry.intake().count("gpu02", "refused", 0, at);
         let mut lines: Vec<String> = telemetry.encode(&pool).lines().map(str::to_owned).collect();
         // Families keep their samples in a hash map.
         lines.sort();
-        assert_snapshot!(lines.join("\n"), @r#"
-        # EOF
-        # HELP cardhour_build Version of the running binary.
-        # HELP cardhour_card_seconds Card-seconds in the books by state, over all the time they cover.
-        # HELP cardhour_http_requests Requests by route and status.
-        # HELP cardhour_last_month_cost Cost of the last month in the books, in its currency.
-        # HELP cardhour_ledger_simulated 1 for a demo whose figures come from a generator.
-        # TYPE cardhour_build info
-        # TYPE cardhour_card_seconds gauge
-        # TYPE cardhour_http_requests counter
-        # TYPE cardhour_last_month_cost gauge
-        # TYPE cardhour_ledger_simulated gauge
-        # UNIT cardhour_card_seconds seconds
-        cardhour_build_info{version="0.1.0"} 1
-        cardhour_card_seconds{state="down"} 36000.0
-        cardhour_card_seconds{state="free"} 72000.0
-        cardhour_card_seconds{state="held"} 216000.0
-        cardhour_card_seconds{state="reserved"} 36000.0
-        cardhour_card_seconds{state="unaccounted"} 3600.0
-        cardhour_http_requests_total{route="/api/v1/sql",status="200"} 1
-        cardhour_last_month_cost{currency="CNY"} 925.0
-        cardhour_ledger_simulated 1
-        "#);
+        assert_snapshot!(lines.join("\n"), @"");
     }
 }

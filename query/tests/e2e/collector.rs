@@ -2,6 +2,8 @@
 
 use crate::service::Service;
 use crate::site::{Rows, Site};
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -11,6 +13,19 @@ fn collector() -> PathBuf {
     let beside = Path::new(env!("CARGO_BIN_EXE_cardhour")).with_file_name("cardhour-collector");
     assert!(beside.exists(), "no {}: build the whole workspace", beside.display());
     beside
+}
+
+/// The daemon on made-up cards.
+fn started(config: &Path, scene: &Path) -> Child {
+    Command::new(collector())
+        .arg("--config")
+        .arg(config)
+        .arg("--nvml-lib")
+        .arg(fake_nvml::library_path())
+        .env("FAKE_NVML_SCENARIO", scene)
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
 }
 
 struct Ended(Child);
@@ -68,15 +83,7 @@ fn what_a_card_did_and_who_held_it_is_in_the_report() {
             service.port(),
         ),
     );
-    let child = Command::new(collector())
-        .arg("--config")
-        .arg(&config)
-        .arg("--nvml-lib")
-        .arg(fake_nvml::library_path())
-        .env("FAKE_NVML_SCENARIO", &scene)
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let child = started(&config, &scene);
     std::thread::sleep(Duration::from_secs(12));
     assert!(ended_well(child), "it ends when it is told to");
 
@@ -105,9 +112,70 @@ fn what_a_card_did_and_who_held_it_is_in_the_report() {
     let (jobs, map) = (site.file("jobs.csv", jobs), site.file("map.toml", map));
     site.import(&format!("jobs {jobs} --map {map} --covers 2026-01-01..2099-01-01"));
     let answer = site.run("reconcile --format csv");
-    assert_eq!(answer.code, 1, "{}", answer.err);
+    assert_eq!(answer.code, Some(1), "{}", answer.err);
     let by_reason = Rows::parse(&answer.out);
     let hours = |reason: &str, column: &str| by_reason.by("reason", column)[reason].clone();
     assert_eq!(hours("nobody_looked", "recorded_card_hours"), "1.000000");
     assert_eq!(hours("no_record", "observed_card_hours"), reconciled.only("observed_card_hours"));
+}
+
+/// Beyond this machine there is TLS: the service with a certificate, and a node that trusts its authority alone. Somebody who connects and says
+/// nothing holds nobody up, and nothing is told without TLS.
+#[test]
+fn a_node_delivers_over_tls() {
+    let site = Site::new();
+    site.ok("init --zone UTC");
+    let certificates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../collector/src/delivery/tests/certificates");
+    let certificate = |name: &str| certificates.join(name).canonicalize().unwrap();
+    let config = site.file(
+        "service.toml",
+        format!(
+            "[http]\ncertificate_file = {:?}\nkey_file = {:?}\n",
+            certificate("service.pem"),
+            certificate("service.key")
+        ),
+    );
+    let token = site.file("token", site.ok("token gpu01"));
+    let service = Service::start_with(&site, "https", &["--config", &config]);
+    let silent = TcpStream::connect(("127.0.0.1", service.port())).unwrap();
+    let mut plain = TcpStream::connect(("127.0.0.1", service.port())).unwrap();
+    plain.write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
+    let mut told = Vec::new();
+    _ = plain.read_to_end(&mut told);
+    assert!(!String::from_utf8_lossy(&told).contains("ok"), "{told:?}");
+
+    let spool = site.file("spool-is-beside", "");
+    let node = |ca: &str| {
+        format!(
+            "cluster = \"lab\"\nnode = \"gpu01\"\nspool = \"{spool}-{ca}\"\nseal_after_s = 1\nstep_s = 1\n\
+             [deliver]\nservice = \"https://localhost:{}\"\ntoken_file = {token:?}\nca_file = {:?}\n",
+            service.port(),
+            certificate(ca),
+        )
+    };
+    let scene = site.file("scene.toml", "[[card]]\npreset = \"h100\"\n");
+    let run = |ca: &str| {
+        let config = site.file("collector.toml", node(ca));
+        let child = started(Path::new(&config), Path::new(&scene));
+        std::thread::sleep(Duration::from_secs(5));
+        assert!(ended_well(child), "it ends when it is told to");
+    };
+    run("stranger.pem");
+    assert_eq!(site.report("inventory").0.len(), 0, "a service that another authority vouches for gets nothing");
+    run("authority.pem");
+    assert_eq!(site.report("inventory").only("seen_cards"), "1");
+    drop(silent);
+}
+
+#[test]
+fn a_service_that_cannot_use_its_certificate_says_which_file() {
+    let site = Site::new();
+    site.ok("init --zone UTC");
+    let none = site.file("none.pem", "");
+    let config = site.file("service.toml", format!("[http]\ncertificate_file = {none:?}\nkey_file = {none:?}\n"));
+    let answer = site.run(&format!("serve --address 127.0.0.1:0 --config {config}"));
+    assert_eq!(answer.code, Some(2), "{}", answer.err);
+    assert!(answer.err.contains("none.pem") && answer.err.contains("no certificate"), "{}", answer.err);
+    let beyond = site.run("serve --address 0.0.0.0:0");
+    assert!(beyond.code == Some(2) && beyond.err.contains("certificate_file"), "{}", beyond.err);
 }

@@ -21,9 +21,16 @@ pub struct Reply {
 
 impl Service {
     pub fn start(site: &Site) -> Self {
+        Self::start_with(site, "http", &[])
+    }
+
+    /// The same with more options; `scheme` is what it has to say that it speaks.
+    pub fn start_with(site: &Site, scheme: &str, options: &[&str]) -> Self {
+        let before = format!("{scheme}://127.0.0.1:");
         let mut child = site
             .command()
             .args(["serve", "--address", "127.0.0.1:0"])
+            .args(options)
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -31,9 +38,9 @@ impl Service {
         // Read on to its end on a thread of its own, so that the service never waits for a reader of its log.
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let said =
-            lines.by_ref().map_while(Result::ok).find(|line| line.contains("http://")).expect("it says where it is");
+            lines.by_ref().map_while(Result::ok).find(|line| line.contains(&before)).expect("it says where it is");
         std::thread::spawn(move || lines.for_each(drop));
-        let address = said.split("http://127.0.0.1:").nth(1).unwrap();
+        let address = said.split(&before).nth(1).unwrap();
         let port = address.split('/').next().unwrap().parse().unwrap();
         let token = std::fs::read_to_string(site.ledger().join("token")).unwrap().trim().to_owned();
         assert!(!said.contains(&token), "the token never goes into a log");

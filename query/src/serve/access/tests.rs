@@ -13,7 +13,7 @@ fn guarded() -> (Router, Token) {
 
 fn guarded_with(nodes: Option<NodeTokens>) -> (Router, Token) {
     let token = Token::random().unwrap();
-    let access = Access::new(token.clone(), nodes, "127.0.0.1:7780".parse().unwrap());
+    let access = Access::new(token.clone(), nodes, "127.0.0.1:7780".parse().unwrap(), false);
     let router = Router::new()
         .route("/", get(|| async { "page" }))
         .route("/healthz", get(|| async { "ok" }))
