@@ -1,7 +1,8 @@
 //! Writes families of series, each whole and none empty.
 
 use prometheus_client::encoding::{
-    CounterValueEncoder, DescriptorEncoder, EncodeCounterValue, EncodeGaugeValue, EncodeLabel, EncodeLabelSet, GaugeValueEncoder, LabelSetEncoder, NoLabelSet,
+    CounterValueEncoder, DescriptorEncoder, EncodeCounterValue, EncodeGaugeValue, EncodeLabel, EncodeLabelSet,
+    GaugeValueEncoder, LabelSetEncoder, NoLabelSet,
 };
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
