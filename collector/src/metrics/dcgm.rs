@@ -313,7 +313,7 @@ pub fn write(page: &mut String, snapshot: &Snapshot, node: &Name, names: &DcgmNa
         family(page, metric.name, metric.kind, metric.help, rows.map(|(entity, value)| (entity, String::new(), value)));
     }
     let xids = entities.iter().filter_map(|entity| {
-        let xid = entity.told_by(Of::Board, names)?.state.last_xid.clone().seen()?.unwrap_or(0);
+        let xid = entity.told_by(Of::Board, names)?.state.last_xid.seen()?.unwrap_or(0);
         let words = XIDS.iter().find(|(known, _)| *known == xid).map_or("Unknown Error", |(_, words)| words);
         let labels = format!(",err_code=\"{xid}\",err_msg=\"{words}\"");
         Some((entity, labels, Value::Whole(i128::from(xid))))

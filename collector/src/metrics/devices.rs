@@ -95,7 +95,7 @@ const CARD: [Figure; 27] = [
     ),
     figure(
         gauge("cardhour_card_last_xid", "", "The last XID that the driver told of since the collector started"),
-        |d| Some(d.state.last_xid.clone().seen()?? as f64),
+        |d| Some(d.state.last_xid.seen()?? as f64),
     ),
     figure(gauge("cardhour_card_active_vgpus", "", "Virtual GPUs that are active on it"), |d| {
         d.state.active_vgpus.seen().map(f64::from)

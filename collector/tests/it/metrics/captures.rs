@@ -119,9 +119,9 @@ fn check(preset: &str, name: &str) {
             None => assert_eq!(page.values(metric, &[]), [0.0; 0], "{metric}"),
         }
     }
-    // `nvidia-smi` rounds each of four figures that are bytes inside.
+    // `nvidia-smi` rounds each of four figures that are bytes inside: of the 2080 the parts make 2 MiB more than the whole.
     let free: f64 = mib("Free").parse().unwrap();
-    assert!((page.value("DCGM_FI_DEV_FB_FREE", &labels) - free).abs() <= 1.0);
+    assert!((page.value("DCGM_FI_DEV_FB_FREE", &labels) - free).abs() <= 2.0);
     // Watts with six decimals.
     assert_eq!(page.text("DCGM_FI_DEV_POWER_USAGE", &labels), format!("{power}0000"));
     assert_eq!(

@@ -81,7 +81,7 @@ fn c11_a_figure_that_cannot_be_read_is_missing_alone() {
 #[test]
 fn c12_a_driver_that_comes_back_has_its_series_back() {
     let node = Node::new(
-        "[[card]]\npreset = \"h100\"\ncurve.sm = 50\n[[fault]]\nkind = \"driver_reload\"\nat_s = 4\nuntil_s = 6\n",
+        "[[card]]\npreset = \"h100\"\ncurve.sm = 50\n[[fault]]\ncall = \"*\"\nrc = 9\nat_s = 4\nuntil_s = 6\n",
     );
     let is_up = |page: &Page| page.values("cardhour_card_up", &[]);
     node.page_when("up", |page| is_up(page) == [1.0]);
@@ -119,6 +119,17 @@ fn c19_every_card_is_on_every_page_also_when_lost_or_free() {
     assert!(page.values("cardhour_card_power_watts", &[("card_uuid", CARD[1])]).is_empty());
 }
 
+/// S01: a figure is its card's by UUID, whatever the driver's number of it; `gpu` of DCGM's names is that number.
+#[test]
+fn s01_a_card_has_its_own_figures_when_the_driver_counts_otherwise() {
+    let scenario = "[[card]]\npreset = \"h100\"\ncurve.power_w = 100\n[[card]]\npreset = \"h100\"\ncurve.power_w = 200\n[[fault]]\nkind = \"indexes_reversed\"\n";
+    let page = Node::dcgm(scenario).read_page();
+    for (card, watts, index) in [(CARD[0], 100.0, "1"), (CARD[1], 200.0, "0")] {
+        assert_eq!(page.values("cardhour_card_power_watts", &[("card_uuid", card)]), [watts]);
+        assert_eq!(page.values("DCGM_FI_DEV_POWER_USAGE", &[("UUID", card), ("gpu", index)]), [watts]);
+    }
+}
+
 /// A node of Kubernetes: its collector asks this kubelet.
 fn in_kubernetes(scenario: &str) -> (Kubelet, Node, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
@@ -140,7 +151,9 @@ fn k01_four_pods_that_share_a_card_are_four_holders_of_a_quarter() {
     kubelet.offer("nvidia.com/gpu", &replicas);
     let lines: Vec<String> = (0..4).map(|n| format!("team/p{n}/c nvidia.com/gpu {}", replicas[n])).collect();
     kubelet.give(&lines.iter().map(String::as_str).collect::<Vec<_>>());
-    let page = node.page_when("four holders", |page| works(page).len() == 4);
+    let page = node.page_when("four holders", |page| {
+        works(page).len() == 4 && !page.values("cardhour_device_sm_active_ratio", &[]).is_empty()
+    });
     assert_eq!(works(&page), ["team/p0", "team/p1", "team/p2", "team/p3"]);
     assert_eq!(page.values("cardhour_holder_share_ratio", &[]), [0.25; 4]);
     assert_eq!(page.values("cardhour_device_holders", &[]), [4.0]);
