@@ -6,7 +6,7 @@ use super::prometheus::{has, promtool};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// A whole card that works and has a process, one that is cut, one without a performance monitor, and one without figures of memory.
+/// A whole card that works and has a process, one that is cut, one without a performance monitor and of an odd name, and one without figures of memory.
 pub const MIXED: &str = r#"
 [[card]]
 preset = "h100"
@@ -18,6 +18,7 @@ curve = { power_w = 400 }
 slice = [{ profile = "3g.40gb", gi = 1, uuid = "MIG-a", curve.sm = 80 }, { profile = "1g.10gb", gi = 9, uuid = "MIG-b", curve.sm = 0 }]
 [[card]]
 preset = "l40s"
+model = 'An "L40S" \ 卡'
 curve = { util = 25, memory_temperature_c = 255 }
 [[card]]
 preset = "gb10"
@@ -86,6 +87,17 @@ fn a_page_is_open_metrics_for_who_asks_for_that() {
     let (_, kind, text) = node.get("/metrics", "*/*").unwrap();
     assert_eq!(kind, "text/plain; version=0.0.4; charset=utf-8");
     assert!(!text.contains("# EOF"));
+}
+
+/// OpenMetrics has no counter that isn't called `_total`, and DCGM has.
+#[test]
+fn a_page_with_dcgms_names_is_text_whatever_is_asked_for() {
+    let node = Node::dcgm(MIXED);
+    node.read_page();
+    let (_, kind, text) = node.get("/metrics", "application/openmetrics-text;version=1.0.0").unwrap();
+    assert_eq!(kind, "text/plain; version=0.0.4; charset=utf-8");
+    assert!(text.contains("# TYPE DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION counter\n"));
+    assert!(text.contains(r#"modelName="An \"L40S\" \\ 卡""#) && text.contains(r#"model="An \"L40S\" \\ 卡""#));
 }
 
 /// By hand from the scenario.
