@@ -5,9 +5,11 @@
 use crate::delivery::Destination;
 use crate::holders::kubernetes::KubernetesSettings;
 use crate::holders::{ControllerSettings, MapNumbers, SlurmSettings};
+use crate::metrics::DcgmNames;
 use crate::owners::Rules;
 use cardhour_domain::Name;
 use serde::Deserialize;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 /// What is in force.
@@ -27,6 +29,10 @@ pub struct Config {
     pub seal_after_s: u32,
     /// The step of ticks. Unit: seconds.
     pub step_s: u32,
+    /// Where `/metrics` is served; none: nowhere.
+    pub metrics: Option<SocketAddr>,
+    /// The names of DCGM's exporter, where they are wanted beside our own.
+    pub dcgm_names: Option<DcgmNames>,
     /// Where segments go.
     pub deliver: Destination,
     /// Slurm, where it is on this node.
@@ -72,6 +78,14 @@ struct File {
     seal_after_s: u32,
     #[serde(default = "step_s")]
     step_s: u32,
+    #[serde(default = "metrics")]
+    metrics: String,
+    #[serde(default)]
+    dcgm_names: bool,
+    #[serde(default)]
+    dcgm_once: bool,
+    #[serde(default)]
+    dcgm_small_hostname: bool,
     deliver: Deliver,
     slurm: Option<Slurm>,
     kubernetes: Option<Kubernetes>,
@@ -130,6 +144,9 @@ fn seal_after_s() -> u32 {
 fn step_s() -> u32 {
     15
 }
+fn metrics() -> String {
+    "127.0.0.1:9401".to_owned()
+}
 fn gres_conf() -> PathBuf {
     "/etc/slurm/gres.conf".into()
 }
@@ -180,6 +197,14 @@ impl Config {
         if file.spool_mib < 16 {
             faults.push(format!("spool_mib: {} is less than 16", file.spool_mib));
         }
+        let metrics = metrics_address(&file.metrics).unwrap_or_else(|fault| {
+            faults.push(format!("metrics: {fault}"));
+            None
+        });
+        let (once, small_hostname) = (file.dcgm_once, file.dcgm_small_hostname);
+        if !file.dcgm_names && (once || small_hostname) {
+            faults.push("dcgm_once, dcgm_small_hostname: without dcgm_names = true they say nothing".to_owned());
+        }
         let deliver = destination(file.deliver, &mut faults);
         let (cluster, node): (Name, Name) = (file.cluster.into(), node.into());
         match deliver {
@@ -189,6 +214,8 @@ impl Config {
                 spool_bytes: file.spool_mib << 20,
                 seal_after_s: file.seal_after_s,
                 step_s: file.step_s,
+                metrics,
+                dcgm_names: file.dcgm_names.then_some(DcgmNames { once, small_hostname }),
                 deliver,
                 slurm: file.slurm.map(|slurm| slurm.settings(&node)),
                 kubernetes: file.kubernetes.map(|kubernetes| kubernetes.settings(&cluster, &node)),
@@ -199,6 +226,17 @@ impl Config {
             _ => Err(faults),
         }
     }
+}
+
+/// Where metrics are to be served: `off` is nowhere. Errors: it is neither that nor an address with a port.
+pub fn metrics_address(text: &str) -> Result<Option<SocketAddr>, String> {
+    if text == "off" {
+        return Ok(None);
+    }
+    let address: Result<SocketAddr, _> = text.parse();
+    address
+        .map(Some)
+        .map_err(|_| format!("{text:?} is neither off nor an address and port, such as 127.0.0.1:9401 or [::]:9401"))
 }
 
 fn destination(deliver: Deliver, faults: &mut Vec<String>) -> Option<Destination> {
@@ -257,14 +295,17 @@ mod tests {
         let config = Config::load(&path, "gpu01").unwrap();
         assert_eq!((config.step_s, config.seal_after_s, config.spool_bytes), (15, 900, 1 << 30));
         assert_eq!(&*config.node, "gpu01");
+        assert_eq!((config.metrics, config.dcgm_names), (Some(SocketAddr::from(([127, 0, 0, 1], 9401))), None));
         assert!(config.slurm.is_some() && config.kubernetes.is_none());
     }
 
     #[test]
     fn every_fault_is_told_at_once() {
-        let text = "cluster = \"\"\nstep_s = 7\nspool_mib = 1\n[deliver]\nfolder = \"/x\"\nservice = \"https://y\"\n[owners]\ncolour = 1\n";
+        let text = "cluster = \"\"\nmetrics = \"localhost\"\ndcgm_once = true\nstep_s = 7\nspool_mib = 1\n[deliver]\nfolder = \"/x\"\nservice = \"https://y\"\n[owners]\ncolour = 1\n";
         let faults = Config::parse(text, "n1").unwrap_err();
-        for part in ["owners.colour", "cluster", "step_s", "spool_mib", "deliver"] {
+        for part in
+            ["owners.colour", "cluster", "metrics: \"localhost\"", "dcgm_once", "step_s", "spool_mib", "deliver"]
+        {
             assert!(faults.iter().any(|fault| fault.contains(part)), "{part}: {faults:?}");
         }
     }

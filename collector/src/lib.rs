@@ -10,6 +10,7 @@ pub mod config;
 pub mod delivery;
 pub mod eyes;
 pub mod holders;
+pub mod metrics;
 pub mod owners;
 pub mod probe;
 pub mod rows;

@@ -1,9 +1,11 @@
 //! `cardhour-collector`: what each card of this node did, and who held it, spooled for the ledger.
 
-use cardhour_collector::config::Config;
+use cardhour_collector::config::{Config, metrics_address};
+use cardhour_collector::metrics::DcgmNames;
 use cardhour_collector::run::run;
 use clap::Parser;
 use std::io::IsTerminal;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
@@ -23,7 +25,16 @@ struct Options {
     /// The driver's library, instead of the config's or the one the loader finds
     #[arg(long, value_name = "FILE")]
     nvml_lib: Option<PathBuf>,
+    /// Where /metrics is served, instead of the config's `metrics`: an address and port, or off
+    #[arg(long, value_name = "ADDRESS", value_parser = metrics_address)]
+    metrics: Option<Metrics>,
+    /// Serve the names of DCGM's exporter beside our own, as `dcgm_names = true` does
+    #[arg(long)]
+    dcgm_names: bool,
 }
+
+/// Where /metrics is served; none: nowhere.
+type Metrics = Option<SocketAddr>;
 
 fn main() -> ExitCode {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
@@ -42,6 +53,12 @@ fn main() -> ExitCode {
         }
     };
     config.nvml_library = options.nvml_lib.or(config.nvml_library);
+    if let Some(metrics) = options.metrics {
+        config.metrics = metrics;
+    }
+    if options.dcgm_names && config.dcgm_names.is_none() {
+        config.dcgm_names = Some(DcgmNames::default());
+    }
     match run(&config) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

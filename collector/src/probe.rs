@@ -16,6 +16,6 @@ pub mod schedule;
 pub mod state;
 
 pub use clock::{Clock, Control, Moment, SystemClock};
-pub use heartbeat::{Heartbeat, Hung, Watchdog};
+pub use heartbeat::{Calls, Heartbeat, Hung, Watchdog};
 pub use readings::{CardListing, DeviceId, DeviceReading, MigPlace, RingEntry, RingRead, Rows, SeenVgpu, TickReadings};
 pub use state::{DeviceState, EccState, GpmState, HealthState};

@@ -1,12 +1,13 @@
 //! The daemon: cards, holders, spool and delivery, from start to stop.
 //!
-//! Three threads and what they own: this one reads cards, looks for holders and spools, tick by tick; `delivery` hands sealed segments over; the
-//! watchdog looks whether a call into the driver has hung. Signals come in on a fourth, which only passes them on.
+//! Its threads and what they own: this one reads cards, looks for holders and spools, tick by tick; `delivery` hands sealed segments over; the
+//! watchdog looks whether a call into the driver has hung; `metrics` serves what the last tick left. Signals come in on one that only passes them on.
 
 use crate::config::Config;
 use crate::delivery::{Delivery, DeliveryConfig, DeliveryError};
 use crate::eyes::Eyes;
-use crate::probe::{Control, Hung, SystemClock, TickReadings, Watchdog, nvml};
+use crate::metrics::{About, Board, Teller, server};
+use crate::probe::{Clock, Control, Hung, SystemClock, TickReadings, Watchdog, nvml};
 use crate::rows::RowMaker;
 use crate::sampler::{Sampler, step};
 use crate::spool::{Spool, SpoolConfig, SpoolError};
@@ -101,11 +102,25 @@ pub fn run(config: &Config) -> Result<(), RunError> {
     let (of_hung, node) = (spool.clone(), config.node.clone());
     let _watchdog = Watchdog::start(probe.heartbeat(), HUNG_AFTER, move |hung| end_hung(&hung, &of_hung, &node))
         .map_err(system("start the watchdog"))?;
-    let delivering = deliver_aside(delivery, stopped.clone()).map_err(system("start delivery"))?;
+    let about = About {
+        node: config.node.clone(),
+        cluster: config.cluster.clone(),
+        step: Duration::from_secs(u64::from(config.step_s)),
+        spool_bytes: config.spool_bytes,
+        started_at: now(),
+        dcgm: config.dcgm_names.clone(),
+    };
+    let board = Arc::new(Board::new(about, probe.heartbeat(), probe.status()));
+    if let Some(address) = config.metrics {
+        server::serve(address, board.clone()).map_err(system("start serving metrics"))?;
+    }
+    let delivering = deliver_aside(delivery, board.clone(), stopped.clone()).map_err(system("start delivery"))?;
 
     tracing::info!(node = %config.node, cluster = %config.cluster, step_s = config.step_s, "collecting");
     let mut sampler = Sampler::new(config.node.clone());
     let mut maker = RowMaker::new(config.cluster.clone(), config.node.clone(), i64::from(config.step_s) * 1000);
+    let mut teller = Teller::new(board);
+    let clock = SystemClock::start();
     let mut is_first = true;
     let mut tick = |mut readings: TickReadings| {
         if std::mem::take(&mut is_first) {
@@ -113,6 +128,7 @@ pub fn run(config: &Config) -> Result<(), RunError> {
         }
         let stepped = step(&mut sampler, &readings);
         let look = eyes.look(&readings);
+        teller.see(&readings, &stepped, &look);
         let devices = std::mem::take(&mut readings.layout);
         let rows = maker.rows(&readings, stepped, look, devices);
         let mut spool = spool.lock();
@@ -122,9 +138,13 @@ pub fn run(config: &Config) -> Result<(), RunError> {
         if let Err(error) = spool.seal_if_due(now()) {
             tracing::warn!(error = %error, "segments not sealed; tried again at the next tick");
         }
+        let (counters, stock) = (spool.counters().clone(), spool.stock(now()).ok());
+        drop(spool);
+        let took_us = clock.now().monotonic_us - readings.at.monotonic_us;
+        teller.publish(readings, counters, stock, Duration::from_micros(u64::try_from(took_us).unwrap_or(0)));
         ControlFlow::Continue(())
     };
-    probe.run(&SystemClock::start(), &mut tick);
+    probe.run(&clock, &mut tick);
 
     spool.lock().seal(now())?;
     stopped.store(true, Ordering::Relaxed);
@@ -154,11 +174,16 @@ fn end_hung(hung: &Hung, spool: &Shared, node: &cardhour_domain::Name) {
 }
 
 /// Delivers on a thread of its own, until stopped and once more then.
-fn deliver_aside(mut delivery: Delivery, stopped: Arc<AtomicBool>) -> io::Result<std::thread::JoinHandle<()>> {
+fn deliver_aside(
+    mut delivery: Delivery,
+    board: Arc<Board>,
+    stopped: Arc<AtomicBool>,
+) -> io::Result<std::thread::JoinHandle<()>> {
     let run = move || {
         loop {
             let is_last = stopped.load(Ordering::Relaxed);
             let delivered = delivery.run_once(now());
+            board.delivered(&delivered, delivery.counters(), now());
             for refusal in &delivered.refused {
                 tracing::error!(?refusal, "a segment was refused and is kept aside");
             }

@@ -18,9 +18,22 @@ pub struct Heartbeat {
 #[derive(Debug, Default)]
 struct Doing {
     call: Option<(Call, Arc<str>, Instant)>,
-    calls: u64,
-    busy: Duration,
+    calls: Calls,
 }
+
+/// What became of calls into the driver so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Calls {
+    /// How many came back.
+    pub count: u64,
+    /// How long they took together.
+    pub busy: Duration,
+    /// How many of them took longer than a second.
+    pub slow: u64,
+}
+
+/// A call that takes longer than this is slow: other programs that ask the driver wait as long.
+const SLOW: Duration = Duration::from_secs(1);
 
 /// A call that doesn't come back.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,15 +56,16 @@ impl Heartbeat {
     pub fn leave(&self) {
         let mut doing = self.lock();
         if let Some((.., since)) = doing.call.take() {
-            doing.calls += 1;
-            doing.busy += since.elapsed();
+            let took = since.elapsed();
+            doing.calls.count += 1;
+            doing.calls.busy += took;
+            doing.calls.slow += u64::from(took > SLOW);
         }
     }
 
-    /// How many calls came back, and how long they took together: for the collector's own metrics.
-    pub fn calls(&self) -> (u64, Duration) {
-        let doing = self.lock();
-        (doing.calls, doing.busy)
+    /// What became of all calls so far.
+    pub fn calls(&self) -> Calls {
+        self.lock().calls
     }
 
     /// The call that has been going on for longer than `limit`, if there is one.

@@ -82,6 +82,8 @@ pub struct MigPlace {
 pub struct DeviceReading {
     /// Which.
     pub id: DeviceId,
+    /// The driver's number of the card in this loading: for people who look for it in other tools, never an identity. None while it doesn't answer.
+    pub driver_index: Option<u32>,
     /// When its counters were read.
     pub at: Moment,
     /// Whether the card is cut; false for an instance.

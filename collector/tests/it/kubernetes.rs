@@ -3,7 +3,7 @@
 mod api_server;
 mod certificates;
 mod field_reports;
-mod kubelet;
+pub mod kubelet;
 mod node;
 mod outages;
 mod real_lists;

@@ -2,5 +2,6 @@
 
 mod holders;
 mod kubernetes;
+mod metrics;
 mod reading;
 mod spool;

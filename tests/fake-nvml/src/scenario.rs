@@ -53,6 +53,8 @@ pub struct Card {
     pub minor: u32,
     /// Its memory. Unit: MiB.
     pub memory_mib: u64,
+    /// What the driver keeps of it for itself. Unit: MiB.
+    pub(crate) reserved_mib: u64,
     pub(crate) serial: String,
     pub(crate) preset: Preset,
     pub(crate) curves: BTreeMap<String, Curve>,
@@ -316,6 +318,7 @@ struct CardFile {
     model: Option<String>,
     minor: Option<u32>,
     memory_mib: Option<u64>,
+    reserved_mib: Option<u64>,
     serial: Option<String>,
     #[serde(default)]
     curve: BTreeMap<String, Written>,
@@ -558,6 +561,7 @@ fn card(written: &CardFile, number: usize, copy: usize) -> Result<Card, String> 
         model: written.model.clone().unwrap_or_else(|| preset.model.to_owned()),
         minor: written.minor.unwrap_or(number as u32),
         memory_mib,
+        reserved_mib: written.reserved_mib.unwrap_or(preset.reserved_mib),
         serial: written.serial.clone().unwrap_or_else(|| format!("1650{digits:09}")),
         preset,
         curves: curves(&written.curve, "card")?,

@@ -48,6 +48,8 @@ pub struct Card<'nvml> {
     pub id: DeviceId,
     /// Its model.
     pub model: Option<Name>,
+    /// The driver's number of it: shown, never an identity.
+    driver_index: Option<u32>,
     /// Its memory. Unit: bytes.
     pub memory_bytes: Option<i64>,
     /// Calls on it.
@@ -99,6 +101,7 @@ impl<'nvml> Card<'nvml> {
         let mut line = Line::new(tools.heartbeat.clone(), &uuid);
         let handle = Handle::of(&device);
         let model = line.call_part(Call::Identity, || Ok(device.name()?)).seen().map(Name::from);
+        let driver_index = line.call_part(Call::Identity, || Ok(device.index()?)).seen();
         let has_gpm = line.call(Call::GpmSupport, || Ok(device.gpm_support()?)).seen().unwrap_or(false);
         let memory_bytes = line
             .call(Call::Memory, || tools.raw.memory(handle))
@@ -114,6 +117,7 @@ impl<'nvml> Card<'nvml> {
                 mig: None,
             },
             model,
+            driver_index,
             memory_bytes,
             line,
             mode: Mode::Unable,
@@ -246,6 +250,7 @@ impl<'nvml> Card<'nvml> {
         state.power_limit_mw = self.power_limit_mw;
         out.push(DeviceReading {
             id: self.id.clone(),
+            driver_index: self.driver_index,
             at,
             is_cut: self.mode == Mode::On,
             rows: rows(self.is_monitored()),
@@ -267,6 +272,7 @@ impl<'nvml> Card<'nvml> {
             };
             out.push(DeviceReading {
                 id: DeviceId { device_uuid: slice.uuid.clone(), mig: Some(slice.place), ..self.id.clone() },
+                driver_index: self.driver_index,
                 at,
                 is_cut: false,
                 rows: rows(is_monitored),

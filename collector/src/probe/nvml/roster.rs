@@ -204,6 +204,7 @@ impl KnownDevice {
     pub fn silent(&self, at: Moment, gap: Gap) -> DeviceReading {
         DeviceReading {
             id: self.id.clone(),
+            driver_index: None,
             at,
             is_cut: self.is_cut,
             rows: Rows::Made,

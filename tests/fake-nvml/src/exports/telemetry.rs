@@ -68,7 +68,7 @@ fn memory(library: &Library, device: usize, now: i64) -> Result<(u64, u64, u64),
                 layout.slices.iter().map(|slice| slice.curve("memory_used_mib").at(now) as u64 * MIB / 1000).sum()
             });
             let used = used_of(card.curve("memory_used_mib"), number, None) + of_slices;
-            (card.memory_mib * MIB, card.preset.reserved_mib * MIB, used)
+            (card.memory_mib * MIB, card.reserved_mib * MIB, used)
         }
         Target::Slice(number, _, slice) => {
             (slice.memory_mib * MIB, 16 * MIB, used_of(slice.curve("memory_used_mib"), number, Some(&slice.uuid)))

@@ -1,0 +1,12 @@
+//! `/metrics` of the real collector on a stand-in for the driver, read by people, by `promtool` and by a real Prometheus.
+
+mod boards;
+mod captures;
+mod field_reports;
+mod names;
+mod node;
+mod page;
+mod prometheus;
+mod rules;
+mod scrapes;
+mod trouble;
