@@ -1,6 +1,7 @@
 //! `cardhour-collector`: what each card of this node did, and who held it, spooled for the ledger.
 
 use cardhour_collector::config::Config;
+use cardhour_collector::probe::SystemClock;
 use cardhour_collector::run::run;
 use clap::Parser;
 use std::io::IsTerminal;
@@ -42,7 +43,7 @@ fn main() -> ExitCode {
         }
     };
     config.nvml_library = options.nvml_lib.or(config.nvml_library);
-    match run(&config) {
+    match run(&config, &SystemClock::start()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("cardhour-collector: {}", chain(&error));
