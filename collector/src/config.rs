@@ -155,6 +155,25 @@ fn yes() -> bool {
 }
 
 impl Config {
+    /// Of a machine by itself, which names no scheduler: segments go into `ledger`, a minute behind the cards.
+    pub fn of_machine(cluster: Name, node: Name, ledger: &Path) -> Self {
+        Self {
+            cluster,
+            node,
+            nvml_library: None,
+            spool: ledger.join("spool"),
+            spool_bytes: spool_mib() << 20,
+            seal_after_s: 60,
+            step_s: step_s(),
+            metrics: metrics_address(&metrics()).expect("an address or off"),
+            dcgm_names: None,
+            deliver: Destination::Folder(ledger.to_owned()),
+            slurm: None,
+            kubernetes: None,
+            rules: Rules::default(),
+        }
+    }
+
     /// Reads a file. `host` is this node's name where the file gives none. Errors: it can't be read, and every fault in it.
     pub fn load(path: &Path, host: &str) -> Result<Self, ConfigError> {
         let text =
@@ -188,8 +207,8 @@ impl Config {
         if file.cluster.is_empty() || node.is_empty() {
             faults.push("cluster, node: empty".to_owned());
         }
-        if !(1..=60).contains(&file.step_s) || 900 % file.step_s != 0 {
-            faults.push(format!("step_s: {} is not from 1 to 60 and a part of a quarter hour", file.step_s));
+        if let Err(fault) = check_step(file.step_s) {
+            faults.push(format!("step_s: {fault}"));
         }
         if !(1..=86_400).contains(&file.seal_after_s) {
             faults.push(format!("seal_after_s: {} is not from 1 to a day", file.seal_after_s));
@@ -226,6 +245,14 @@ impl Config {
             _ => Err(faults),
         }
     }
+}
+
+/// Errors: a step of so many seconds doesn't fit the books' quarter hours.
+pub fn check_step(step_s: u32) -> Result<(), String> {
+    if (1..=60).contains(&step_s) && 900 % step_s == 0 {
+        return Ok(());
+    }
+    Err(format!("{step_s} is not from 1 to 60 and a part of a quarter hour"))
 }
 
 /// Where metrics are to be served: `off` is nowhere. Errors: it is neither that nor an address with a port.

@@ -2,7 +2,8 @@
 
 use cardhour_collector::config::{Config, metrics_address};
 use cardhour_collector::metrics::DcgmNames;
-use cardhour_collector::run::run;
+use cardhour_collector::probe::SystemClock;
+use cardhour_collector::run::{pass_signals_on, run};
 use clap::Parser;
 use std::io::IsTerminal;
 use std::net::SocketAddr;
@@ -59,7 +60,7 @@ fn main() -> ExitCode {
     if options.dcgm_names && config.dcgm_names.is_none() {
         config.dcgm_names = Some(DcgmNames::default());
     }
-    match run(&config) {
+    match run(&config, &SystemClock::start(), pass_signals_on) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("cardhour-collector: {}", chain(&error));

@@ -15,7 +15,7 @@ pub mod readings;
 pub mod schedule;
 pub mod state;
 
-pub use clock::{Clock, Control, Moment, SystemClock};
+pub use clock::{Clock, Control, Moment, SystemClock, Wish};
 pub use heartbeat::{Calls, Heartbeat, Hung, Watchdog};
 pub use readings::{CardListing, DeviceId, DeviceReading, MigPlace, RingEntry, RingRead, Rows, SeenVgpu, TickReadings};
 pub use state::{DeviceState, EccState, GpmState, HealthState};

@@ -2,12 +2,15 @@
 //!
 //! Its threads and what they own: this one reads cards, looks for holders and spools, tick by tick; `delivery` hands sealed segments over; the
 //! watchdog looks whether a call into the driver has hung; `metrics` serves what the last tick left. Signals come in on one that only passes them on.
+//!
+//! What time it is, and how long to wait, all of them have from one [`Clock`]; only how long a call has hung, and how long an answer may take, is
+//! time of the machine.
 
 use crate::config::Config;
 use crate::delivery::{Delivery, DeliveryConfig, DeliveryError};
 use crate::eyes::Eyes;
 use crate::metrics::{About, Board, Teller, server};
-use crate::probe::{Clock, Control, Hung, SystemClock, TickReadings, Watchdog, nvml};
+use crate::probe::{Clock, Control, Hung, TickReadings, Watchdog, Wish, nvml};
 use crate::rows::RowMaker;
 use crate::sampler::{Sampler, step};
 use crate::spool::{Spool, SpoolConfig, SpoolError};
@@ -15,9 +18,8 @@ use cardhour_domain::columns::Rows;
 use cardhour_domain::{EventKind, NodeEvent, Timestamp};
 use std::io;
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 /// After that a call into the driver has hung: nothing can end it but the end of the process.
 const HUNG_AFTER: Duration = Duration::from_secs(30);
@@ -35,6 +37,9 @@ pub enum RunError {
     /// There is nowhere to deliver to.
     #[error("segments can't be delivered as the config says")]
     Delivery(#[from] DeliveryError),
+    /// It ended and didn't say why.
+    #[error("the collector ended")]
+    Ended,
     /// The system gives no thread, or has no `/proc`.
     #[error("cannot {doing}")]
     System {
@@ -43,11 +48,6 @@ pub enum RunError {
         /// Why not.
         source: io::Error,
     },
-}
-
-fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_unix_ms(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
 /// The kernel's boot id as a number.
@@ -68,8 +68,13 @@ impl Shared {
     }
 }
 
-/// Runs until SIGTERM or SIGINT; SIGUSR1 lets go of the cards for five minutes, so that one can be reset. Errors: it can't begin.
-pub fn run(config: &Config) -> Result<(), RunError> {
+/// Runs until it is told to stop by the control that `begin` is handed before the first look. Errors: it can't begin.
+pub fn run(
+    config: &Config,
+    clock: &(impl Clock + Clone + Send + 'static),
+    begin: impl FnOnce(Arc<Control>) -> io::Result<()>,
+) -> Result<(), RunError> {
+    let now = || clock.now().wall;
     let system = |doing| move |source| RunError::System { doing, source };
     let boot = boot_id().map_err(system("read the boot id"))?;
     let settings = SpoolConfig {
@@ -97,11 +102,10 @@ pub fn run(config: &Config) -> Result<(), RunError> {
         ..nvml::NvmlConfig::new(config.node.clone(), config.cluster.clone())
     });
     let mut eyes = Eyes::open(config).map_err(system("look at processes"))?;
-    let stopped = Arc::new(AtomicBool::new(false));
-    pass_signals_on(probe.control()).map_err(system("listen for signals"))?;
-    let (of_hung, node) = (spool.clone(), config.node.clone());
-    let _watchdog = Watchdog::start(probe.heartbeat(), HUNG_AFTER, move |hung| end_hung(&hung, &of_hung, &node))
-        .map_err(system("start the watchdog"))?;
+    begin(probe.control()).map_err(system("listen for signals"))?;
+    let (of_hung, node, of_watchdog) = (spool.clone(), config.node.clone(), clock.clone());
+    let on_hung = move |hung| end_hung(&hung, &of_hung, &node, of_watchdog.now().wall);
+    let _watchdog = Watchdog::start(probe.heartbeat(), HUNG_AFTER, on_hung).map_err(system("start the watchdog"))?;
     let about = About {
         node: config.node.clone(),
         cluster: config.cluster.clone(),
@@ -114,17 +118,18 @@ pub fn run(config: &Config) -> Result<(), RunError> {
     if let Some(address) = config.metrics {
         server::serve(address, board.clone()).map_err(system("start serving metrics"))?;
     }
-    let delivering = deliver_aside(delivery, board.clone(), stopped.clone()).map_err(system("start delivery"))?;
+    let of_delivery = Arc::new(Control::default());
+    let delivering =
+        deliver_aside(delivery, board.clone(), clock.clone(), of_delivery.clone()).map_err(system("start delivery"))?;
 
     tracing::info!(node = %config.node, cluster = %config.cluster, step_s = config.step_s, "collecting");
     let mut sampler = Sampler::new(config.node.clone());
     let mut maker = RowMaker::new(config.cluster.clone(), config.node.clone(), i64::from(config.step_s) * 1000);
     let mut teller = Teller::new(board);
-    let clock = SystemClock::start();
     let mut is_first = true;
     let mut tick = |mut readings: TickReadings| {
         if std::mem::take(&mut is_first) {
-            readings.events.push(event(&config.node, EventKind::Started, None, "collector started"));
+            readings.events.push(event(now(), &config.node, EventKind::Started, None, "collector started"));
         }
         let stepped = step(&mut sampler, &readings);
         let look = eyes.look(&readings);
@@ -144,11 +149,10 @@ pub fn run(config: &Config) -> Result<(), RunError> {
         teller.publish(readings, counters, stock, Duration::from_micros(u64::try_from(took_us).unwrap_or(0)));
         ControlFlow::Continue(())
     };
-    probe.run(&clock, &mut tick);
+    probe.run(clock, &mut tick);
 
     spool.lock().seal(now())?;
-    stopped.store(true, Ordering::Relaxed);
-    delivering.thread().unpark();
+    of_delivery.stop();
     if delivering.join().is_err() {
         tracing::warn!("delivery ended early; what is left goes at the next start");
     }
@@ -156,18 +160,18 @@ pub fn run(config: &Config) -> Result<(), RunError> {
     Ok(())
 }
 
-fn event(node: &cardhour_domain::Name, kind: EventKind, number: Option<i64>, detail: &str) -> NodeEvent {
+fn event(at: Timestamp, node: &cardhour_domain::Name, kind: EventKind, number: Option<i64>, detail: &str) -> NodeEvent {
     let detail = Some(detail.into());
-    NodeEvent { at: now(), node: node.clone(), card_uuid: None, device_uuid: None, kind, number, detail }
+    NodeEvent { at, node: node.clone(), card_uuid: None, device_uuid: None, kind, number, detail }
 }
 
 /// Records that a call has hung and ends the process: nothing else frees its thread, and who supervises starts another.
-fn end_hung(hung: &Hung, spool: &Shared, node: &cardhour_domain::Name) {
+fn end_hung(hung: &Hung, spool: &Shared, node: &cardhour_domain::Name, now: Timestamp) {
     let ms = i64::try_from(hung.since.as_millis()).unwrap_or(i64::MAX);
     tracing::error!(call = hung.call, card = %hung.card, hung_ms = ms, "a call into the driver hung; starting anew");
-    let rows = [Rows::Events(vec![event(node, EventKind::Hung, Some(ms), hung.call)])];
+    let rows = [Rows::Events(vec![event(now, node, EventKind::Hung, Some(ms), hung.call)])];
     let mut spool = spool.lock();
-    if let Err(error) = spool.append(&rows, now()) {
+    if let Err(error) = spool.append(&rows, now) {
         tracing::error!(error = %error, "the hung call isn't on record");
     }
     std::process::abort();
@@ -177,13 +181,14 @@ fn end_hung(hung: &Hung, spool: &Shared, node: &cardhour_domain::Name) {
 fn deliver_aside(
     mut delivery: Delivery,
     board: Arc<Board>,
-    stopped: Arc<AtomicBool>,
+    clock: impl Clock + Send + 'static,
+    control: Arc<Control>,
 ) -> io::Result<std::thread::JoinHandle<()>> {
     let run = move || {
         loop {
-            let is_last = stopped.load(Ordering::Relaxed);
-            let delivered = delivery.run_once(now());
-            board.delivered(&delivered, delivery.counters(), now());
+            let is_last = control.wish() == Wish::Stop;
+            let delivered = delivery.run_once(clock.now().wall);
+            board.delivered(&delivered, delivery.counters(), clock.now().wall);
             for refusal in &delivered.refused {
                 tracing::error!(?refusal, "a segment was refused and is kept aside");
             }
@@ -194,15 +199,15 @@ fn deliver_aside(
                 return;
             }
             if delivered.left == 0 || delivered.trouble.is_some() {
-                std::thread::park_timeout(DELIVER_EVERY);
+                clock.wait(&control, DELIVER_EVERY);
             }
         }
     };
     std::thread::Builder::new().name("delivery".into()).spawn(run)
 }
 
-/// Passes signals on to the probe's thread.
-fn pass_signals_on(control: Arc<Control>) -> io::Result<()> {
+/// Has SIGTERM and SIGINT stop it, and SIGUSR1 let go of the cards for five minutes, so that one can be reset.
+pub fn pass_signals_on(control: Arc<Control>) -> io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     let listen = {

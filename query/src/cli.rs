@@ -81,7 +81,8 @@ pub enum Command {
     /// See it work on a simulated pool: 64 cards, three organisations, two months
     #[command(
         after_help = "Examples:\n  cardhour demo                  make it, print the bill, serve the page until Ctrl-C\n  \
-                            cardhour demo --no-serve       make it and print the bill\n\n\
+                            cardhour demo --no-serve       make it and print the bill\n  \
+                            cardhour demo --live           four made-up cards, metered as you watch\n\n\
                             Everything in it is simulated, and says so wherever it shows."
     )]
     Demo(DemoArgs),
@@ -92,6 +93,12 @@ pub enum Command {
                             Listens on a loopback address only. The token is made at first start (file `token` in the ledger, mode 0600)."
     )]
     Serve(ServeArgs),
+    /// Collect and serve on one machine: meter its cards, see who holds them, keep the books, show them
+    #[command(
+        after_help = "Examples:\n  cardhour up\n  cardhour up --cluster lab --collector-config /etc/cardhour/collector.toml\n\n\
+                            The collector, the ledger and the service in one process. Without a driver it says so and records holders alone."
+    )]
+    Up(UpArgs),
     /// Book what a site has on record: jobs, nodes, reservations, outages
     #[command(subcommand)]
     Import(ImportCommand),
@@ -169,6 +176,12 @@ pub struct DemoArgs {
     /// Last of its two months [default: the last whole month]
     #[arg(long, value_name = "YYYY-MM", value_parser = parse_month)]
     pub month: Option<Month>,
+    /// Play made-up cards live instead, through the real collector, until Ctrl-C
+    #[arg(long, conflicts_with_all = ["month", "no_serve"])]
+    pub live: bool,
+    /// With --live: the stand-in for the driver's library [default: libfake_nvml.so beside this program]
+    #[arg(long, value_name = "FILE", requires = "live")]
+    pub nvml_lib: Option<PathBuf>,
     /// Print the bill and stop, serve nothing
     #[arg(long)]
     pub no_serve: bool,
@@ -184,6 +197,32 @@ pub struct ServeArgs {
     #[arg(long, value_name = "IP:PORT")]
     pub address: Option<SocketAddr>,
 }
+
+/// Options of `up`.
+#[derive(Debug, Args)]
+pub struct UpArgs {
+    /// Address to listen on [default: the config's, else 127.0.0.1:7780]
+    #[arg(long, value_name = "IP:PORT")]
+    pub address: Option<SocketAddr>,
+    /// The collector's config; where it delivers to is left out [default: /etc/cardhour/collector.toml where there is one]
+    #[arg(long, value_name = "FILE")]
+    pub collector_config: Option<PathBuf>,
+    /// The cluster this machine belongs to [default: the collector's config, else local]
+    #[arg(long, value_name = "NAME")]
+    pub cluster: Option<String>,
+    /// The driver's library, instead of the one that the loader finds
+    #[arg(long, value_name = "FILE")]
+    pub nvml_lib: Option<PathBuf>,
+    /// Seconds between two looks at the cards [default: the collector's config, else 15]
+    #[arg(long, value_name = "S", value_parser = parse_step)]
+    pub step_s: Option<u32>,
+    /// Where the collector's /metrics is served: an address and port, or off [default: 127.0.0.1:9401]
+    #[arg(long, value_name = "ADDRESS", value_parser = cardhour_collector::config::metrics_address)]
+    pub metrics: Option<MetricsAddress>,
+}
+
+/// Where metrics are served; none: nowhere.
+pub type MetricsAddress = Option<SocketAddr>;
 
 /// Options of `doctor`.
 #[derive(Debug, Args)]
@@ -207,6 +246,11 @@ pub struct DoctorArgs {
 
 pub(crate) fn parse_zone(text: &str) -> Result<Zone, String> {
     Zone::parse(text).map_err(|error| error.to_string())
+}
+
+fn parse_step(text: &str) -> Result<u32, String> {
+    let seconds: u32 = text.parse().map_err(|_| "not a whole number of seconds".to_owned())?;
+    cardhour_collector::config::check_step(seconds).map(|()| seconds)
 }
 
 pub(crate) fn parse_month(text: &str) -> Result<Month, String> {

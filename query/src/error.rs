@@ -27,6 +27,15 @@ pub enum Error {
     /// The config is faulty.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// The collector of this machine can't run.
+    #[error(transparent)]
+    Collect(#[from] cardhour_collector::run::RunError),
+    /// Its config is faulty.
+    #[error(transparent)]
+    CollectorConfig(#[from] cardhour_collector::config::ConfigError),
+    /// A demo of live cards without what stands in for the driver.
+    #[error("no {} to stand in for the driver: cargo build -p cardhour-fake-nvml makes it, --nvml-lib FILE names it", .0.display())]
+    NoStandIn(PathBuf),
     /// A name that no node has.
     #[error("{0:?} is no node's name: letters, digits, `-`, `_` and `.`, as in a host name")]
     NoNode(String),
@@ -255,6 +264,8 @@ impl Error {
             | Self::NoPlace
             | Self::BinaryToTerminal
             | Self::Certificate { .. }
+            | Self::CollectorConfig(_)
+            | Self::NoStandIn(_)
             | Self::NotLoopback(_) => Remedy::Caller,
             // A file that was named and isn't there is a slip of whoever named it.
             Self::File { source, .. } if source.kind() == std::io::ErrorKind::NotFound => Remedy::Caller,
@@ -269,6 +280,7 @@ impl Error {
             | Self::Engine { .. }
             | Self::File { .. }
             | Self::Stream { .. }
+            | Self::Collect(_)
             | Self::Parquet(_)
             | Self::Columns(_)
             | Self::Listen { .. }
@@ -299,10 +311,14 @@ impl Error {
             | Self::ParquetInput { .. }
             | Self::NoFormat(_) => "import",
             Self::BinaryToTerminal => "binary-to-terminal",
-            Self::Config(_) | Self::NoPlace | Self::NotLoopback(_) | Self::Certificate { .. } | Self::NotDemo(_) => {
-                "bad-config"
-            }
-            Self::File { .. } | Self::Stream { .. } => "io",
+            Self::Config(_)
+            | Self::NoPlace
+            | Self::NotLoopback(_)
+            | Self::CollectorConfig(_)
+            | Self::NoStandIn(_)
+            | Self::Certificate { .. }
+            | Self::NotDemo(_) => "bad-config",
+            Self::File { .. } | Self::Stream { .. } | Self::Collect(_) => "io",
             Self::Parquet(_) | Self::Columns(_) => "render",
             Self::Listen { .. } => "listen",
             Self::Token { .. } | Self::Random(_) => "token",

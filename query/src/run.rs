@@ -1,8 +1,10 @@
 //! From a command line to what it does, and from what came of it to an exit code.
 
 mod demo;
+mod live;
 mod print;
 mod serving;
+mod up;
 
 use crate::answer::Rows;
 use crate::books::Books;
@@ -88,8 +90,10 @@ pub async fn run(cli: Cli) -> Result<Exit, Error> {
     let global = &cli.global;
     match &cli.command {
         Command::Init(args) => make(global, args.zone).await,
+        Command::Demo(args) if args.live => live::run(&Scene::new(global)?, global, args).await,
         Command::Demo(args) => demo::run(&Scene::new(global)?, global, args).await,
         Command::Serve(args) => serving::run(&Scene::new(global)?, args.address).await,
+        Command::Up(args) => up::run(&Scene::new(global)?, args).await,
         Command::Import(command) => book(&Scene::new(global)?, command).await,
         Command::Report(args) => report(&Scene::new(global)?, global, args).await,
         Command::Me(args) => me(&Scene::new(global)?, global, args).await,

@@ -20,12 +20,12 @@ impl Moment {
     }
 }
 
-/// Where the probe's thread gets its time, and how it waits. Tests have one that jumps.
+/// Where the daemon gets its time, and how it waits. Tests have one that jumps.
 pub trait Clock {
     /// Now.
     fn now(&self) -> Moment;
 
-    /// Waits for `length`, or until `control` wants something.
+    /// Waits for `length`, or until `control` wants something. Shape: several threads may wait, each with a control of its own.
     fn wait(&self, control: &Control, length: Duration);
 
     /// Processor time that this thread has used; none where the kernel doesn't say.
@@ -65,7 +65,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// What the daemon can ask of the probe's thread while it runs.
+/// What can be asked of a thread while it runs: of the probe's all of it, of delivery's to stop.
 #[derive(Debug, Default)]
 pub struct Control {
     asked: Mutex<Asked>,
@@ -125,9 +125,11 @@ impl Control {
         self.changed.notify_all();
     }
 
-    fn sleep(&self, length: Duration) {
+    /// Waits for so long by the machine's time, or until something is wanted; whether something is.
+    pub fn sleep(&self, length: Duration) -> bool {
         let wants_nothing = |asked: &mut Asked| !asked.stop && asked.release_for.is_none() && !asked.take_back;
-        drop(self.changed.wait_timeout_while(self.lock(), length, wants_nothing));
+        let waited = self.changed.wait_timeout_while(self.lock(), length, wants_nothing);
+        !waited.unwrap_or_else(std::sync::PoisonError::into_inner).1.timed_out()
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Asked> {

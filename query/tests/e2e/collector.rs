@@ -179,3 +179,59 @@ fn a_service_that_cannot_use_its_certificate_says_which_file() {
     let beyond = site.run("serve --address 0.0.0.0:0");
     assert!(beyond.code == Some(2) && beyond.err.contains("certificate_file"), "{}", beyond.err);
 }
+
+/// A scenario of two cards: the first half busy under a process, the second free.
+fn half_busy(pid: u32) -> String {
+    format!(
+        "[[card]]\npreset = \"h100\"\ncurve.sm = 50\ncurve.power_w = 400\n[[card]]\npreset = \"h100\"\n\
+         [[process]]\npid = {pid}\ncard = 0\nmemory_mib = 1000\nsm_pct = 50\n"
+    )
+}
+
+/// One process on one machine: it makes its ledger, meters, serves, and leaves whole books behind. By hand: half of what was held is effective.
+#[test]
+fn up_meters_and_serves_in_one_process() {
+    let site = Site::new();
+    let holder = Ended(Command::new("sleep").arg("120").spawn().unwrap());
+    let scene = site.file("scene.toml", half_busy(holder.0.id()));
+    let spool = site.ledger().join("spool");
+    let config = site.file(
+        "collector.toml",
+        format!("cluster = \"lab\"\nnode = \"box\"\nspool = {spool:?}\nseal_after_s = 2\nmetrics = \"off\"\n[deliver]\nfolder = \"/nowhere\"\n"),
+    );
+    let mut up = site.command();
+    up.args(["up", "--address", "127.0.0.1:0", "--step-s", "1", "--collector-config", &config, "--nvml-lib"]);
+    up.arg(fake_nvml::library_path()).env("FAKE_NVML_SCENARIO", &scene);
+    let service = Service::of(&site, "http", &mut up);
+    std::thread::sleep(Duration::from_secs(10));
+    assert_eq!(service.get("/healthz").status, 200);
+    assert!(service.ended_well(), "it ends when it is told to, with what it saw on disk");
+    let report = site.report("efficiency --by cluster,node");
+    assert_eq!((report.only("cluster"), report.only("node")), ("lab", "box"));
+    assert_eq!((report.only("jobs"), report.only("efficiency")), ("1", "0.500000"));
+    assert_eq!(site.report("inventory").only("seen_cards"), "2");
+    assert!(site.ok("verify").contains("the books balance"));
+}
+
+#[test]
+fn a_live_demo_plays_through_the_real_collector_and_says_that_it_is_one() {
+    let site = Site::new();
+    let mut demo = site.command();
+    demo.args(["demo", "--live", "--address", "127.0.0.1:0", "--nvml-lib"]).arg(fake_nvml::library_path());
+    let service = Service::of(&site, "http", &mut demo);
+    std::thread::sleep(Duration::from_secs(15));
+    assert!(service.ended_well(), "it ends when it is told to");
+    let inventory = site.ok("report inventory");
+    assert!(inventory.contains("simulated") && inventory.contains("demo-live"), "{inventory}");
+    assert_eq!(site.report("inventory").only("seen_cards"), "4");
+    // The training, the inference and the notebook.
+    assert_eq!(site.report("efficiency --by cluster").only("attempts"), "3");
+    let site_of_real_jobs = Site::new();
+    site_of_real_jobs.ok("init --zone UTC");
+    let mut refused = site_of_real_jobs.command();
+    refused.args(["demo", "--live", "--nvml-lib"]).arg(fake_nvml::library_path());
+    let answer = crate::site::answer(&mut refused);
+    assert_eq!(answer.code, Some(2), "a site's ledger is no place for a demo: {}", answer.err);
+    let answer = site.run("demo --live --nvml-lib /nowhere/libfake_nvml.so");
+    assert!(answer.code == Some(2) && answer.err.contains("cargo build -p cardhour-fake-nvml"), "{}", answer.err);
+}

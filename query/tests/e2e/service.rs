@@ -3,7 +3,8 @@
 use crate::site::{MAP, Site};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// A running service.
 pub struct Service {
@@ -26,15 +27,13 @@ impl Service {
 
     /// The same with more options; `scheme` is what it has to say that it speaks.
     pub fn start_with(site: &Site, scheme: &str, options: &[&str]) -> Self {
+        Self::of(site, scheme, site.command().args(["serve", "--address", "127.0.0.1:0"]).args(options))
+    }
+
+    /// What `command` serves of the site's ledger.
+    pub fn of(site: &Site, scheme: &str, command: &mut Command) -> Self {
         let before = format!("{scheme}://127.0.0.1:");
-        let mut child = site
-            .command()
-            .args(["serve", "--address", "127.0.0.1:0"])
-            .args(options)
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         // Read on to its end on a thread of its own, so that the service never waits for a reader of its log.
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let said =
@@ -45,6 +44,19 @@ impl Service {
         let token = std::fs::read_to_string(site.ledger().join("token")).unwrap().trim().to_owned();
         assert!(!said.contains(&token), "the token never goes into a log");
         Self { child, port, token }
+    }
+
+    /// Whether it ends well when it is told to, within half a minute.
+    pub fn ended_well(mut self) -> bool {
+        assert!(Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap().success());
+        let since = Instant::now();
+        while since.elapsed() < Duration::from_secs(30) {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.success();
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        false
     }
 
     /// The port it listens on.
