@@ -14,16 +14,18 @@ use crate::facts::{Facts, FreshJobs};
 use crate::files::{drop_aside, parallel, parallel_small};
 use crate::store::{Change, NewFile, Outcome, Snapshot, Store};
 use crate::tables::conflicts::{CONFLICTS, Conflict};
+use crate::tables::gaps::GAPS;
 use crate::tables::holdings::HOLDINGS;
 use crate::tables::observed_jobs::{self, OBSERVED_JOBS};
 use crate::tables::usage::USAGE;
-use crate::tables::{conflicts, holdings, usage};
+use crate::tables::{conflicts, gaps, holdings, usage};
 use crate::touched::{NOTE, Touched};
 use cardhour_books::cluster::{Cluster, Frame, Grouping, Place};
+use cardhour_books::gaps::{Unseen, presences, unwatched};
 use cardhour_books::holdings::{Claim, Holding, ShareCut};
 use cardhour_books::observed::{self, Difference, Joined, Seen};
 use cardhour_books::usage::Usage;
-use cardhour_domain::{Interval, Name, Timestamp};
+use cardhour_domain::{Interval, Name, Stream, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 pub(crate) use used::DayUse;
@@ -49,7 +51,11 @@ pub(crate) async fn catch_up(store: &Store, fresh: &FreshJobs) -> Result<(), Err
                 return Err(Error::damaged(&name, what));
             }
         }
-        let touched = touched(&facts, &books).await?;
+        let mut touched = touched(&facts, &books).await?;
+        if facts.told(Stream::Devices).is_some() && store.open(&GAPS).await?.is_none() {
+            // An earlier landing's ledger has none yet.
+            touched.get_or_insert_default().merge(Touched::everything());
+        }
         let Some(touched) = touched else { return Ok(()) };
         if rebuild(store, &facts, fresh, books, touched).await? {
             return Ok(());
@@ -118,7 +124,8 @@ async fn rebuild(
     if touched == Touched::default() {
         // Rows of facts that only lie in other files: what was made of them stands, and has to know their new version.
         let of_nodes = store.open(&OBSERVED_JOBS).await?.map(|_| &OBSERVED_JOBS);
-        for table in [&HOLDINGS, &CONFLICTS].into_iter().chain(of_nodes).chain([&USAGE]) {
+        let gaps = store.open(&GAPS).await?.map(|_| &GAPS);
+        for table in [&HOLDINGS, &CONFLICTS].into_iter().chain(of_nodes).chain(gaps).chain([&USAGE]) {
             let old = store.open_or_create(table).await?;
             let change = Change { marks: marks.clone(), ..Change::default() };
             if !commit_unless_newer(store, old, change, &marks).await? {
@@ -159,17 +166,18 @@ async fn rebuild(
         touched.usage.extend(changed::days(&old_holdings, &held.0).await?);
     }
     let told = match &seen {
-        Some(_) => Told::load(facts, &touched.usage, &joined).await?,
+        Some(_) => Some(Told::load(facts, &touched.usage, &joined).await?),
         None => None,
     };
     let spans = spans(&touched.usage);
     let (starts, everything_held) = (touched.starts.clone(), everything);
+    let days = touched.usage.clone();
     let Joined { differences, attempts: observed, .. } = joined;
     let is_seen = seen.is_some();
     let work = move || {
         let mut worked = work_out(&framed, held, &differences, &spans);
         if let Some((told, seen)) = told.zip(seen) {
-            worked.look_at_use(&told, &seen);
+            worked.look_at_use(&told, &seen, &framed, &days);
         }
         worked
     };
@@ -191,6 +199,13 @@ async fn rebuild(
             let file = (!observed.is_empty()).then(|| NewFile::of(None, observed_jobs::batch(&observed)));
             let add = Vec::from_iter(file);
             let change = Change { remove: old.files.clone(), add, marks: marks.clone(), ..Change::default() };
+            if !commit_unless_newer(store, old, change, &marks).await? {
+                return Ok(false);
+            }
+        }
+        if is_seen {
+            let old = store.open_or_create(&GAPS).await?;
+            let change = replace(&old, |day| touched.usage.contains(&day), gaps_by_day(&worked), marks.clone());
             if !commit_unless_newer(store, old, change, &marks).await? {
                 return Ok(false);
             }
@@ -217,6 +232,8 @@ struct Worked {
     usage: Usage,
     /// By day, where nodes said something.
     used: BTreeMap<i32, DayUse>,
+    /// By day, what nobody saw of it.
+    gaps: BTreeMap<i32, Vec<Unseen>>,
 }
 
 /// Claims of records and what nodes saw, joined. Gives back what was seen.
@@ -241,7 +258,7 @@ fn work_out(
             conflicts.push(Conflict::over_capacity(cluster, over));
         }
     }
-    Worked { holdings, places, conflicts, usage, used: BTreeMap::new() }
+    Worked { holdings, places, conflicts, usage, used: BTreeMap::new(), gaps: BTreeMap::new() }
 }
 
 /// Holdings of all claims, on all cores: only those of one named card hang together.
@@ -253,10 +270,25 @@ fn all_holdings(claims: Vec<Claim>) -> (Vec<Holding>, Vec<ShareCut>) {
 }
 
 impl Worked {
-    fn look_at_use(&mut self, told: &Told, seen: &Seen) {
-        let days: Vec<i32> = self.usage.days.keys().copied().collect();
-        let of_day = |day: i32| told.of_day(day, &self.holdings, seen).map(|used| (day, used));
-        self.used = parallel(days, of_day).into_iter().flatten().collect();
+    fn look_at_use(
+        &mut self,
+        told: &Told,
+        seen: &Seen,
+        framed: &BTreeMap<Name, (Cluster, Frame)>,
+        days: &BTreeSet<i32>,
+    ) {
+        let presences = presences(seen, framed);
+        let of_day = |day: i32| {
+            let (used, mut gaps) = told.of_day(day, &self.holdings, seen, &presences);
+            gaps.extend(unwatched(&presences, seen, used::whole(day)));
+            (day, used, gaps)
+        };
+        for (day, used, gaps) in parallel(days.iter().copied().collect(), of_day) {
+            self.used.extend(used.map(|used| (day, used)));
+            if !gaps.is_empty() {
+                self.gaps.insert(day, gaps);
+            }
+        }
         for over in self.used.values().flat_map(|used| &used.split.over_share) {
             self.conflicts.push(Conflict::over_share(&self.holdings[over.holding as usize], over));
         }
@@ -287,6 +319,14 @@ fn holdings_by_day(worked: &Arc<Worked>, starts: &BTreeSet<i32>, all: bool) -> V
         })
     };
     by_day.into_iter().map(of_day).collect()
+}
+
+fn gaps_by_day(worked: &Arc<Worked>) -> Vec<NewFile> {
+    let of_day = |&day: &i32| {
+        let worked = worked.clone();
+        NewFile::new(Some(day), move || gaps::batch(&worked.gaps[&day]))
+    };
+    worked.gaps.keys().map(of_day).collect()
 }
 
 fn usage_by_day(worked: &Arc<Worked>) -> Vec<NewFile> {

@@ -179,9 +179,11 @@ impl Pool {
 
     /// Every row of the derived tables as text, in order: what two ledgers of the same facts share.
     pub(crate) async fn derived(&self) -> Vec<String> {
-        use crate::tables::{conflicts::CONFLICTS, holdings::HOLDINGS, observed_jobs::OBSERVED_JOBS, usage::USAGE};
+        use crate::tables::{
+            conflicts::CONFLICTS, gaps::GAPS, holdings::HOLDINGS, observed_jobs::OBSERVED_JOBS, usage::USAGE,
+        };
         let mut lines = Vec::new();
-        for table in [HOLDINGS, USAGE, CONFLICTS, OBSERVED_JOBS] {
+        for table in [HOLDINGS, USAGE, CONFLICTS, OBSERVED_JOBS, GAPS] {
             for (file, batch) in self.rows(&table).await {
                 let options = FormatOptions::default().with_null("-");
                 let columns: Vec<ArrayFormatter<'_>> =

@@ -8,7 +8,9 @@
 
 use crate::derive::{TRIES, pause};
 use crate::store::{Change, FileView, NewFile, Outcome, Snapshot};
-use crate::tables::{Table, conflicts::CONFLICTS, holdings::HOLDINGS, observed_jobs::OBSERVED_JOBS, usage::USAGE};
+use crate::tables::{
+    Table, conflicts::CONFLICTS, gaps::GAPS, holdings::HOLDINGS, observed_jobs::OBSERVED_JOBS, usage::USAGE,
+};
 use crate::{Error, Ledger};
 use arrow::array::UInt32Array;
 use arrow::compute::{SortColumn, concat_batches, lexsort_to_indices, take_record_batch};
@@ -68,7 +70,7 @@ impl Ledger {
             return Err(Error::RetentionTooShort { asked: what.retain_hours, least: RETAIN_HOURS });
         }
         self.catch_up().await?;
-        let derived = [USAGE, HOLDINGS, OBSERVED_JOBS, CONFLICTS];
+        let derived = [USAGE, HOLDINGS, OBSERVED_JOBS, CONFLICTS, GAPS];
         let is_derived = |table: &&Table| derived.iter().any(|derived| derived.name == table.name);
         let mut done = Vec::new();
         let tables = self.store.tables().await?;

@@ -1,12 +1,13 @@
 //! The tables of the books: one file a table, with its columns and both conversions.
 //!
 //! `jobs`, `nodes`, `reservations`, `outages` and `coverage` are *facts*, what sources said, and so is what nodes told: `samples`, `activity`,
-//! `observations`, `watches`, `devices` and `node_events`, which a ledger of records alone never makes. `holdings`, `observed_jobs`, `usage` and
-//! `conflicts` are *derived* from them and can be made again from nothing else. `jobs_history` keeps versions of attempts that lost,
+//! `observations`, `watches`, `devices` and `node_events`, which a ledger of records alone never makes. `holdings`, `observed_jobs`, `gaps`, `usage`
+//! and `conflicts` are *derived* from them and can be made again from nothing else. `jobs_history` keeps versions of attempts that lost,
 //! `quarantine` rows that could not be booked.
 
 pub(crate) mod conflicts;
 pub(crate) mod coverage;
+pub(crate) mod gaps;
 pub(crate) mod holdings;
 pub(crate) mod jobs;
 pub(crate) mod nodes;
@@ -63,6 +64,7 @@ pub(crate) const OF_NODES: &[Table] = &[
     telemetry::DEVICES,
     telemetry::NODE_EVENTS,
     observed_jobs::OBSERVED_JOBS,
+    gaps::GAPS,
 ];
 
 /// The type a column has in its files and in Delta Lake: text that was only indexed to write it faster is text.

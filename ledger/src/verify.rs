@@ -28,12 +28,14 @@ mod span;
 #[cfg(test)]
 mod tests;
 mod timeline;
+mod used;
 
 pub use exported::{ExportedBill, ExportedBillError};
 
 use crate::derive::{self, TRIES};
 use crate::facts::Facts;
 use crate::tables::conflicts::CONFLICTS;
+use crate::tables::gaps::GAPS;
 use crate::tables::holdings::HOLDINGS;
 use crate::tables::observed_jobs::OBSERVED_JOBS;
 use crate::tables::usage::USAGE;
@@ -192,6 +194,11 @@ impl Ledger {
             "held = unseen + lost + idle + effective + underused, and billed is within it",
             days.split,
         );
+        if let Some(used) = used::check(&stored, &reading).await? {
+            verdict.add(Law::Led3, "no more was seen, and none of it busier, than samples tell", used.seen);
+            verdict.add(Law::Led3, "what failed attempts were seen doing is lost, and nothing else is", used.lost);
+            verdict.add(Law::Led3, "no more energy was drawn than samples tell", used.energy);
+        }
         verdict.add(Law::Led7, "usage of each attempt adds up to cards × (end − start) of its record", days.attempts);
         verdict.add(
             Law::Led1,
@@ -214,7 +221,8 @@ impl Ledger {
             self.catch_up().await?;
             let facts = Facts::load(&self.store).await?;
             let mut findings = Findings::default();
-            for table in [&HOLDINGS, &CONFLICTS, &USAGE] {
+            let gaps = self.store.open(&GAPS).await?.map(|_| &GAPS);
+            for table in [&HOLDINGS, &CONFLICTS, &USAGE].into_iter().chain(gaps) {
                 let snapshot = self.store.open_or_create(table).await?;
                 for (name, version) in facts.marks() {
                     findings.rows += 1;

@@ -20,6 +20,7 @@ pub mod cell;
 pub mod cluster;
 pub mod demo;
 pub mod energy;
+pub mod gaps;
 pub mod holdings;
 pub mod idle;
 pub mod import;

@@ -6,6 +6,7 @@
 use crate::Error;
 use crate::facts::Facts;
 use cardhour_books::energy::energy;
+use cardhour_books::gaps::{Presence, Unseen, unread};
 use cardhour_books::holdings::Holding;
 use cardhour_books::idle::{IdlePolicy, idle};
 use cardhour_books::observed::{Joined, Seen};
@@ -64,9 +65,14 @@ impl DayUse {
     }
 }
 
+/// A UTC day.
+pub(super) fn whole(day: i32) -> Interval {
+    Interval::new(Timestamp::from_utc_day(day), Timestamp::from_utc_day(day + 1)).expect("a day")
+}
+
 impl Told {
-    /// Telemetry of the days in `days` and those beside them; none where there is none.
-    pub(super) async fn load(facts: &Facts, days: &BTreeSet<i32>, joined: &Joined) -> Result<Option<Self>, Error> {
+    /// Telemetry of the days in `days` and those beside them.
+    pub(super) async fn load(facts: &Facts, days: &BTreeSet<i32>, joined: &Joined) -> Result<Self, Error> {
         let near: BTreeSet<i32> = days.iter().flat_map(|day| day - 1..=day + 1).collect();
         let mut told = Self::default();
         for rows in facts.rows(Stream::Samples, |day| near.contains(&day)).await? {
@@ -76,7 +82,7 @@ impl Told {
             }
         }
         if told.samples.is_empty() {
-            return Ok(None);
+            return Ok(told);
         }
         for rows in facts.rows(Stream::Activity, |day| near.contains(&day)).await? {
             let Rows::Activity(rows) = rows else { unreachable!("rows are of one stream") };
@@ -91,11 +97,17 @@ impl Told {
             let (class, state) = (attempt.class(), JobState::Unknown);
             (attempt.key.clone(), AttemptFacts { class, state, checkpoint_at: None })
         }));
-        Ok(Some(told))
+        Ok(told)
     }
 
-    /// One day's use; none where nobody said anything on it.
-    pub(super) fn of_day(&self, day: i32, holdings: &[Holding], seen: &Seen) -> Option<DayUse> {
+    /// One day's use, none where nobody said anything on it; and what nobody said of it.
+    pub(super) fn of_day(
+        &self,
+        day: i32,
+        holdings: &[Holding],
+        seen: &Seen,
+        presences: &[Presence],
+    ) -> (Option<DayUse>, Vec<Unseen>) {
         let near = day - 1..=day + 1;
         let mut readings = Readings::default();
         for sample in near.clone().filter_map(|day| self.samples.get(&day)).flatten() {
@@ -108,10 +120,13 @@ impl Told {
             readings.add_device(device);
         }
         let (telemetry, _) = readings.settle();
+        let whole = whole(day);
+        // A tick may reach over midnight.
+        let near: Vec<&Sample> = [day - 1, day].iter().filter_map(|day| self.samples.get(day)).flatten().collect();
+        let gaps = unread(presences, &telemetry, &near, whole);
         if telemetry.devices.is_empty() {
-            return None;
+            return (None, gaps);
         }
-        let whole = Interval::new(Timestamp::from_utc_day(day), Timestamp::from_utc_day(day + 1)).expect("a day");
         let idle = idle(holdings, &self.facts, &telemetry, &IdlePolicy::default());
         let split = split(holdings, &self.facts, &idle, &telemetry, &[whole]);
         let energy = energy(holdings, &telemetry, &[whole]);
@@ -125,6 +140,6 @@ impl Told {
                 *free_energy.entry(place).or_default() += free.energy.0;
             }
         }
-        Some(DayUse { split, held_energy, free_energy })
+        (Some(DayUse { split, held_energy, free_energy }), gaps)
     }
 }
