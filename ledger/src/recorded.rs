@@ -63,7 +63,7 @@ impl Ledger {
             Rows::Watches(told.watches),
         ];
         let pending = self.put_aside(&all)?;
-        for rows in &all {
+        for rows in all {
             let of_stream = add(&self.store, rows).await?;
             booked.booked += of_stream.booked;
             booked.unchanged += of_stream.unchanged;
@@ -77,7 +77,7 @@ impl Ledger {
     /// Finishes imports that were killed.
     pub(crate) async fn finish_imports(&self) -> Result<(), Error> {
         for (pending, all) in self.left_aside()? {
-            for rows in &all {
+            for rows in all {
                 add(&self.store, rows).await?;
             }
             pending.done()?;
@@ -87,13 +87,13 @@ impl Ledger {
 }
 
 /// Adds the rows that aren't there yet, in one commit.
-async fn add(store: &Store, rows: &Rows) -> Result<Booked, Error> {
+async fn add(store: &Store, rows: Rows) -> Result<Booked, Error> {
     let stream = rows.stream();
     let table = telemetry::of(stream);
     if rows.is_empty() {
         return Ok(Booked::default());
     }
-    let days = by_day(rows.clone());
+    let days = by_day(rows);
     for attempt in 0..TRIES {
         let snapshot = store.open_or_create(&table).await?;
         let mut booked = Booked::default();

@@ -74,7 +74,7 @@ async fn an_import_that_was_killed_is_finished_by_whoever_comes_next() {
         let pending = pool.ledger.put_aside(&all).unwrap().unwrap();
         assert!(pool.ledger.left_aside().unwrap().is_empty(), "somebody is at it");
         for rows in &all[..tables_done] {
-            add(&pool.ledger.store, rows).await.unwrap();
+            add(&pool.ledger.store, rows.clone()).await.unwrap();
         }
         // Its process ends here.
         drop(pending);

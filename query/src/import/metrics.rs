@@ -22,7 +22,6 @@ use cardhour_books::import::when::check_past;
 use cardhour_domain::{Interval, Name, SampleSource, Timestamp, Zone};
 use futures::StreamExt;
 use std::collections::BTreeMap;
-use std::path::Path;
 
 /// From one instant to the next where Prometheus is asked and nobody says. Unit: seconds.
 const STEP_S: u32 = 60;
@@ -244,17 +243,6 @@ async fn asked(args: &MetricsArgs, setting: &mut Setting, zone: Zone, now: Times
         readout.notes.push("it has no metric of a card that is read here in that time".to_owned());
     }
     Ok(Reading { readouts: vec![readout], rejected: Vec::new() })
-}
-
-/// Reads a file that holds one secret: a word. Errors: it can't be read, or is no word.
-pub(super) fn secret(path: &Path) -> Result<String, Error> {
-    let text =
-        std::fs::read_to_string(path).map_err(|source| Error::File { doing: "read", path: path.to_owned(), source })?;
-    let word = text.trim();
-    if word.is_empty() || word.chars().any(char::is_control) {
-        return Err(Error::Token { path: path.to_owned(), fault: "is empty, or more than one line" });
-    }
-    Ok(word.to_owned())
 }
 
 #[cfg(test)]

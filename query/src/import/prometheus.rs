@@ -1,6 +1,5 @@
 //! A running Prometheus or VictoriaMetrics, asked by `query_range`.
 
-use super::metrics::secret;
 use crate::cli::MetricsArgs;
 use crate::error::Error;
 use axum::http::Uri;
@@ -8,13 +7,14 @@ use cardhour_books::import::metrics::prometheus::Query;
 use cardhour_domain::Timestamp;
 use reqwest::header::RETRY_AFTER;
 use reqwest::{Client, RequestBuilder, StatusCode};
+use std::path::Path;
 use std::time::Duration;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Prometheus itself gives up after two minutes.
 const TIMEOUT: Duration = Duration::from_secs(150);
 /// How often a question is asked before the import gives up.
-const TRIES: u32 = 6;
+const TRIES: u32 = 5;
 /// The first wait, doubled with each try.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 /// What a server may ask for at most: it could be wrong.
@@ -38,6 +38,12 @@ pub enum PrometheusError {
         file: String,
         /// Why.
         reason: String,
+    },
+    /// A file that should hold a token or a password.
+    #[error("{file} is empty, or has more than one line: a token or password is one line")]
+    Secret {
+        /// Which.
+        file: String,
     },
     /// It doesn't let us.
     #[error("{address} answers {status} to {query:?}: --token-file, or --user with --password-file, says who asks")]
@@ -215,6 +221,17 @@ impl Prometheus {
             },
         }
     }
+}
+
+/// Reads a file that holds one secret. Errors: it can't be read, or holds none, or more.
+fn secret(path: &Path) -> Result<String, Error> {
+    let text =
+        std::fs::read_to_string(path).map_err(|source| Error::File { doing: "read", path: path.to_owned(), source })?;
+    let secret = text.trim();
+    if secret.is_empty() || secret.chars().any(char::is_control) {
+        return Err(PrometheusError::Secret { file: path.display().to_string() }.into());
+    }
+    Ok(secret.to_owned())
 }
 
 fn is_this_machine(host: &str) -> bool {
