@@ -162,7 +162,10 @@ fn read_files(
         }
         let texts = sources.iter().map(|source| source.content(Format::Csv)).collect::<Result<Vec<_>, _>>()?;
         let scrapes: Vec<Scrape> = texts.iter().map(|text| Scrape { text: text.bytes(), at }).collect();
-        let (readout, rejected) = read_each(&scrapes, setting).map_err(|(i, error)| failed(&sources[i].name, error))?;
+        let (readout, rejected) = read_each(&scrapes, setting).map_err(|error| {
+            let file = if let MetricsError::NoTime { scrape, .. } = error { scrape } else { 0 };
+            failed(&sources[file].name, error)
+        })?;
         reading.readouts.push(readout);
         reading.rejected = sources.into_iter().map(|source| source.name).zip(rejected).collect();
         return Ok(reading);

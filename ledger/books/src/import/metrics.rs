@@ -165,6 +165,8 @@ pub enum MetricsError {
     /// A scrape without timestamps.
     #[error("line {line} has no timestamp: --at TIME says when this text was scraped")]
     NoTime {
+        /// Which of the scrapes, from 0.
+        scrape: usize,
         /// The first line without one.
         line: u64,
     },

@@ -25,15 +25,12 @@ pub struct Scrape<'a> {
 /// A line that can't be read is rejected, one of another metric passed over. Lines are counted in each scrape. Errors: a value without a
 /// time.
 pub fn read(scrapes: &[Scrape], setting: &Setting) -> Result<Readout, MetricsError> {
-    let (readout, rejected) = read_each(scrapes, setting).map_err(|(_, error)| error)?;
+    let (readout, rejected) = read_each(scrapes, setting)?;
     Ok(Readout { rejected: rejected.into_iter().flatten().collect(), ..readout })
 }
 
-/// The same, with what was rejected of each scrape apart. Errors: in which scrape, and what.
-pub fn read_each(
-    scrapes: &[Scrape],
-    setting: &Setting,
-) -> Result<(Readout, Vec<Vec<Rejected>>), (usize, MetricsError)> {
+/// The same, with what was rejected of each scrape apart.
+pub fn read_each(scrapes: &[Scrape], setting: &Setting) -> Result<(Readout, Vec<Vec<Rejected>>), MetricsError> {
     let mut gathering = Gathering::new(setting, Told::Instant);
     let mut all_rejected = Vec::new();
     for (i, scrape) in scrapes.iter().enumerate() {
@@ -64,7 +61,7 @@ pub fn read_each(
             };
             let Some(metric) = metric::find(sample.name) else { continue };
             let at = match sample.timestamp {
-                None => scrape.at.ok_or((i, MetricsError::NoTime { line: line.number }))?,
+                None => scrape.at.ok_or(MetricsError::NoTime { scrape: i, line: line.number })?,
                 Some(written) => match scaled_ms(written, unit).map(Timestamp::from_unix_ms) {
                     Some(at) if at.unix_ms() >= 0 && at.to_utc().is_some() => match setting.refusal(at) {
                         Some(why) => {

@@ -120,7 +120,7 @@ fn a_timestamp_in_the_text_goes_before_the_scrapes_and_a_text_without_either_is_
     let open_metrics = "DCGM_FI_DEV_GPU_UTIL{UUID=\"GPU-a\"} 50 1772323200.0\n# EOF\n";
     assert_eq!(of(read_at(open_metrics).unwrap()).samples[0].during.end(), at("2026-03-01T00:00:00Z"));
     let refused = read_at("\nDCGM_FI_DEV_GPU_UTIL{UUID=\"GPU-a\"} 50\n");
-    assert_eq!(refused.unwrap_err(), MetricsError::NoTime { line: 2 });
+    assert_eq!(refused.unwrap_err(), MetricsError::NoTime { scrape: 0, line: 2 });
 }
 
 /// The report's node has 16 instances, 13 with a monitor; here three, one without.
