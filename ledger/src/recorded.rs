@@ -216,7 +216,7 @@ fn digests(rows: &Rows) -> Vec<Digest> {
     }
 }
 
-/// Of everything a row says. Good for one process: it is compared, and never stored.
+/// Of everything a row says. It is compared inside one command; of what is stored it only makes the name of a segment.
 fn digest(row: &impl Hash) -> Digest {
     struct Into(blake3::Hasher);
     impl Hasher for Into {
