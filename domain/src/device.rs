@@ -6,7 +6,7 @@ use crate::{CardShare, Name, Timestamp};
 ///
 /// Shape: written at start and at each change. A card that is cut has a row of its own and one for each instance; what their shares leave
 /// of the card is stranded by the layout.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SeenDevice {
     /// When it was first seen so.
     pub at: Timestamp,

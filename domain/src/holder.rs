@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 ///
 /// Shape: one row a holder, device and unbroken stretch; a stretch that goes on comes as several rows that touch, one a segment. What of
 /// it counts beside a scheduler's accounting is decided in the books (design §4.1). Source: design §6.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Observation {
     /// From the first proof to the last, at most one tick over.
     pub during: Interval,
@@ -147,7 +147,7 @@ pub struct Owner {
 
 /// Over this stretch the collector looked for holders of a card and missed none: what nobody held in it is free, not unaccounted. A row of
 /// the table `watches`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Watch {
     /// From when to when.
     pub during: Interval,

@@ -8,7 +8,7 @@ use std::fmt;
 ///
 /// Shape: one row a device and tick. Rates are averages over the tick, counters what they grew by in it. A value is read or missing with its
 /// reason (LED-3): nothing here has a default of zero. Source: design §5, table `samples`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Sample {
     /// The time it really covers, which is the tick unless the node was late. Columns `ts` (its start) and `interval_ms`.
     pub during: Interval,

@@ -146,12 +146,14 @@ impl Ledger {
     /// Takes in what nodes put into the ledger's folder, and finishes what an import that was killed left undone. Every read does this first.
     pub async fn catch_up(&self) -> Result<(), Error> {
         self.take_incoming().await?;
+        self.finish_imports().await?;
         derive::catch_up(&self.store, &FreshJobs::default()).await
     }
 
     /// Facts and what is derived from them, of one moment: the books were made from exactly these facts.
     pub(crate) async fn consistent(&self) -> Result<Reading, Error> {
         self.take_incoming().await?;
+        self.finish_imports().await?;
         for attempt in 0..derive::TRIES {
             let (facts, usage, observed) = futures::future::try_join3(
                 Facts::load(&self.store),

@@ -7,7 +7,7 @@
 //! ```text
 //! import ─► jobs, nodes, reservations, outages, coverage ────────────┬─ derive ─► holdings, usage, conflicts ─ fold ─► reports
 //!              └► jobs_history, quarantine                             │            observed_jobs
-//! segments ─► samples, activity, observations, watches, devices, node_events
+//! import metrics, segments ─► samples, activity, observations, watches, devices, node_events
 //! ```
 //!
 //! What this crate does not do: no HTTP, no NVML, no prices' files, no formats for people. It is the only writer of the tables; `store`
@@ -30,6 +30,7 @@ mod maintain;
 mod meta;
 mod reading;
 mod reconciled;
+mod recorded;
 mod segments;
 mod store;
 mod tables;

@@ -17,9 +17,10 @@ use crate::touched::{NOTE, Touched};
 use crate::{Error, Ledger};
 use bytes::Bytes;
 use cardhour_domain::columns::Rows;
-use cardhour_domain::{EventKind, Interval, Name, SeenDevice, SegmentName, Stream};
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use cardhour_domain::{EventKind, Interval, Name, SeenDevice, SegmentName, Stream, Timestamp};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 pub use unpack::MOST_BYTES as MOST_SEGMENT_BYTES;
+pub(crate) use unpack::by_day;
 
 /// A file of a node's spool.
 #[derive(Clone, Debug)]
@@ -127,7 +128,7 @@ async fn take(store: &Store, stream: Stream, opened: Vec<Opened>) -> Result<Vec<
         if new.is_empty() {
             return Ok(outcomes);
         }
-        let touched = touched(&snapshot, stream, &new).await?;
+        let touched = touched(&snapshot, stream, new.iter().flat_map(|opened| opened.days.values())).await?;
         let files = new.iter().flat_map(|segment| {
             segment.days.iter().map(|(day, rows)| NewFile::of(Some(*day), telemetry::batch(rows, &segment.text)))
         });
@@ -157,10 +158,14 @@ async fn known_segments(snapshot: &Snapshot, days: &BTreeSet<i32>) -> Result<Has
 }
 
 /// Days whose books may change by the rows of new segments. Holdings that change by them are found when they are worked out.
-async fn touched(snapshot: &Snapshot, stream: Stream, new: &[&Opened]) -> Result<Touched, Error> {
+pub(crate) async fn touched<'r>(
+    snapshot: &Snapshot,
+    stream: Stream,
+    new: impl Iterator<Item = &'r Rows>,
+) -> Result<Touched, Error> {
     let mut touched = Touched::default();
-    let known = if stream == Stream::Devices { known_devices(snapshot).await? } else { HashSet::new() };
-    for rows in new.iter().flat_map(|opened| opened.days.values()) {
+    let known = if stream == Stream::Devices { known_devices(snapshot).await? } else { HashMap::new() };
+    for rows in new {
         match rows {
             // Whether a card was idle shows over half an hour, which may lie on two days.
             Rows::Samples(rows) => rows.iter().for_each(|row| touched.near(row.during)),
@@ -168,8 +173,11 @@ async fn touched(snapshot: &Snapshot, stream: Stream, new: &[&Opened]) -> Result
             Rows::Observations(rows) => rows.iter().for_each(|row| touched.usage.extend(row.during.utc_days())),
             Rows::Watches(rows) => rows.iter().for_each(|row| touched.usage.extend(row.during.utc_days())),
             Rows::Devices(rows) => {
-                // A new card serves from then on, to the end of the books; one that is told of again changes nothing.
-                touched.all |= rows.iter().any(|row| !known.contains(&DeviceFacts::of(row)));
+                // A new card serves from then on, to the end of the books; one that is told of again changes nothing, unless it was there earlier
+                // than was known.
+                let is_known =
+                    |row: &SeenDevice| known.get(&DeviceFacts::of(row)).is_some_and(|first| *first <= row.at);
+                touched.all |= !rows.iter().all(is_known);
             }
             Rows::Events(rows) => {
                 let counts = |kind| matches!(kind, EventKind::CardLost | EventKind::CardFound);
@@ -208,12 +216,16 @@ impl DeviceFacts {
     }
 }
 
-async fn known_devices(snapshot: &Snapshot) -> Result<HashSet<DeviceFacts>, Error> {
-    let mut known = HashSet::new();
+/// What is known of devices, and since when.
+async fn known_devices(snapshot: &Snapshot) -> Result<HashMap<DeviceFacts, Timestamp>, Error> {
+    let mut known = HashMap::new();
     for (_, batches) in snapshot.read(|_| true, None, &[]).await? {
         for batch in &batches {
             if let Rows::Devices(rows) = telemetry::rows(Stream::Devices, batch)? {
-                known.extend(rows.iter().map(DeviceFacts::of));
+                for row in &rows {
+                    let first = known.entry(DeviceFacts::of(row)).or_insert(row.at);
+                    *first = (*first).min(row.at);
+                }
             }
         }
     }

@@ -6,7 +6,7 @@ mod import;
 mod report;
 mod upkeep;
 
-pub use import::{ImportCommand, JobsArgs, OutputKind, SiteArgs};
+pub use import::{ImportCommand, JobsArgs, MetricsArgs, MetricsFormat, OutputKind, SiteArgs, TableSource};
 pub use report::{MeArgs, Output, ReconcileArgs, ReportArgs, SqlArgs, TraceArgs};
 pub use upkeep::{MaintainArgs, TokenArgs, VerifyArgs};
 

@@ -4,8 +4,11 @@
 //! mend it is said by [`remedy`](Error::remedy), from which the exit code and the HTTP status follow.
 
 use crate::config::ConfigError;
+use crate::import::prometheus::PrometheusError;
 use crate::request::RequestError;
 use cardhour_books::import::map::MapError;
+use cardhour_books::import::metrics::MetricsError;
+use cardhour_books::import::metrics::cards::CardsError;
 use cardhour_books::import::readers::ReadError;
 use cardhour_books::import::readers::compression::ExpandError;
 use cardhour_books::import::site::ListError;
@@ -90,6 +93,25 @@ pub enum Error {
         /// Why.
         source: Box<ListError>,
     },
+    /// Telemetry that can't be read.
+    #[error("{file}")]
+    Metrics {
+        /// The file, or who was asked.
+        file: String,
+        /// Why.
+        source: Box<MetricsError>,
+    },
+    /// A list of cards that can't be read.
+    #[error("{file}")]
+    Cards {
+        /// Which.
+        file: String,
+        /// Why.
+        source: Box<CardsError>,
+    },
+    /// A Prometheus that doesn't answer.
+    #[error(transparent)]
+    Prometheus(#[from] PrometheusError),
     /// A file that can't be unpacked.
     #[error("{file}")]
     Expand {
@@ -267,6 +289,19 @@ impl Error {
             | Self::CollectorConfig(_)
             | Self::NoStandIn(_)
             | Self::NotLoopback(_) => Remedy::Caller,
+            Self::Cards { .. } => Remedy::Caller,
+            Self::Prometheus(error) if error.is_callers() => Remedy::Caller,
+            // It may have more time later.
+            Self::Prometheus(_) => Remedy::Retry,
+            // Where what was said is wrong, or something has to be said yet; the rest is a file or an answer that can't be read.
+            Self::Metrics { source, .. } => match &**source {
+                MetricsError::Missing { .. }
+                | MetricsError::Map(_)
+                | MetricsError::NoNode
+                | MetricsError::NoTime { .. } => Remedy::Caller,
+                MetricsError::Refused { kind, .. } if kind == "bad_data" => Remedy::Caller,
+                _ => Remedy::Operator,
+            },
             // A file that was named and isn't there is a slip of whoever named it.
             Self::File { source, .. } if source.kind() == std::io::ErrorKind::NotFound => Remedy::Caller,
             // A list's map is the caller's words; the rest of it is a file that can't be read.
@@ -309,6 +344,9 @@ impl Error {
             | Self::List { .. }
             | Self::Expand { .. }
             | Self::ParquetInput { .. }
+            | Self::Metrics { .. }
+            | Self::Cards { .. }
+            | Self::Prometheus(_)
             | Self::NoFormat(_) => "import",
             Self::BinaryToTerminal => "binary-to-terminal",
             Self::Config(_)

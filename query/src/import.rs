@@ -2,7 +2,9 @@
 //!
 //! Reading and mapping is `cardhour_books`' own; this file opens files, shows how far it is, and hands the outcome to the ledger.
 
+pub mod metrics;
 pub mod parquet;
+pub mod prometheus;
 pub mod source;
 
 use crate::books::Books;
@@ -80,6 +82,15 @@ impl Tally {
 /// doesn't fit it, the ledger's own; rows that can't be booked are none.
 pub async fn import(books: &Books, command: &ImportCommand, now: Timestamp) -> Result<Tally, Error> {
     let (files, output) = match command {
+        ImportCommand::Metrics(args) => {
+            let tally = metrics::import_metrics(books, args, now).await?;
+            let text = match args.output {
+                OutputKind::Json => tally.json(),
+                OutputKind::Text => tally.sentence(),
+            };
+            say(format!("{text}\n").as_bytes())?;
+            return Ok(tally);
+        }
         ImportCommand::Jobs(args) => (&args.files, args.output),
         ImportCommand::Nodes(args) | ImportCommand::Reservations(args) | ImportCommand::Outages(args) => {
             (&args.files, args.output)
@@ -89,6 +100,7 @@ pub async fn import(books: &Books, command: &ImportCommand, now: Timestamp) -> R
     for file in files {
         let tally = match command {
             ImportCommand::Jobs(args) => import_jobs(books, file, args, now).await?,
+            ImportCommand::Metrics(_) => unreachable!("its files are one import"),
             ImportCommand::Nodes(args) => {
                 let (name, listed) = list(file, args, NODE_FIELDS, nodes)?;
                 let read = listed.rows_read;

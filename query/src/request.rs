@@ -220,6 +220,9 @@ pub enum RequestError {
     /// Nobody can vouch for that time.
     #[error("an as-of of {0} is before 1970 or in the future, up to which nobody can vouch for anything")]
     AsOf(Timestamp),
+    /// Telemetry that can't be asked for like that.
+    #[error("{0}")]
+    Metrics(String),
     /// Not a stretch.
     #[error("{0:?} is not a stretch of time such as 2026-03-01..2026-04-01")]
     Covers(String),

@@ -21,6 +21,8 @@ pub struct Cluster {
     pub covered: Vec<Interval>,
     /// When its nodes looked for holders, card by card: inside it, what nobody held of that card is free.
     pub watched: Vec<WatchedCard>,
+    /// When somebody last told what it has: its cards are there until then at least.
+    pub told_until: Option<Timestamp>,
 }
 
 /// When somebody looked for holders of one card.
@@ -141,7 +143,7 @@ impl Cluster {
         }
         let watches = || self.watched.iter().flat_map(|card| &card.during);
         let mut horizon = self.covered.last().map(|covered| covered.end());
-        horizon = horizon.max(watches().map(|during| during.end()).max());
+        horizon = horizon.max(watches().map(|during| during.end()).max()).max(self.told_until);
         for claim in claims {
             horizon = horizon.max(Some(claim.during.end()));
             if grouping == Grouping::Node && !places.supports(claim, Grouping::Node) {

@@ -22,6 +22,10 @@ pub fn add_seen(clusters: &mut BTreeMap<Name, Cluster>, seen: &Seen, events: &[N
             clusters.entry(node.cluster.clone()).or_default().nodes.push(node);
         }
     }
+    for device in &seen.devices {
+        let cluster = clusters.entry(device.cluster.clone()).or_default();
+        cluster.told_until = cluster.told_until.max(Some(device.at));
+    }
     let mut places: BTreeMap<&Name, (&Name, &Name)> = BTreeMap::new();
     for watch in &seen.watches {
         // A card that was in two nodes is looked up under one of them, always the same.
@@ -189,7 +193,8 @@ mod tests {
         file.nodes[0].cards = CardShare::from_parts(8 * CardShare::PARTS_PER_CARD);
         let mut clusters = BTreeMap::from([("lab".into(), file.clone())]);
         add_seen(&mut clusters, &Seen { devices: vec![card("G1", 50), card("G2", 60)], ..Seen::default() }, &[]);
-        assert_eq!(clusters["lab"], file);
+        assert_eq!(clusters["lab"].nodes, file.nodes);
+        assert_eq!(clusters["lab"].told_until, Some(s(60)), "and that it was there when its cards were told of");
     }
 
     #[test]

@@ -189,6 +189,12 @@ impl DeviceTick {
         }
     }
 
+    /// Which of two versions of one instant of a device counts, as [`Readings::settle`] has it: the better source, then the one that tells use, then
+    /// the longer, then the one that knows more, then the smaller.
+    pub fn counts_before(&self, other: &Self) -> bool {
+        settle::order(self) < settle::order(other)
+    }
+
     /// Its energy before `at`, if it is drawn evenly: rounded down, so that pieces of a tick add up to it wherever it is cut.
     pub fn energy_before(&self, at: Timestamp) -> i64 {
         self.energy.map_or(0, |energy| before(energy.0, self.during, at))

@@ -146,7 +146,7 @@ pub(super) fn check(rows: &Rows, node: &str) -> Result<(), String> {
 }
 
 /// Rows by the UTC day of their start.
-pub(super) fn by_day(rows: Rows) -> BTreeMap<i32, Rows> {
+pub(crate) fn by_day(rows: Rows) -> BTreeMap<i32, Rows> {
     fn split<T>(rows: Vec<T>, at: impl Fn(&T) -> Timestamp, of: impl Fn(Vec<T>) -> Rows) -> BTreeMap<i32, Rows> {
         let mut days: BTreeMap<i32, Vec<T>> = BTreeMap::new();
         for row in rows {

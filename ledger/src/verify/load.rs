@@ -144,6 +144,8 @@ pub(super) struct Site {
     pub covered: Vec<Span>,
     /// When somebody looked for holders of each card: its node, the card, when; as they were told, in any order.
     pub looks: Vec<(Id, Id, Span)>,
+    /// When somebody last told what it has.
+    pub last_told: Option<i64>,
 }
 
 /// Everything but usage.
@@ -299,6 +301,10 @@ impl Stored {
                 site.nodes = cluster.nodes;
                 site.outages = cluster.outages;
             }
+        }
+        for device in seen.iter().flat_map(|seen| &seen.devices) {
+            let site = self.sites.entry(self.names.id(&device.cluster)).or_default();
+            site.last_told = site.last_told.max(Some(device.at.unix_ms()));
         }
         for watch in seen.iter().flat_map(|seen| &seen.watches) {
             let [cluster, node, card] = [&watch.cluster, &watch.node, &watch.card_uuid].map(|name| self.names.id(name));

@@ -103,7 +103,8 @@ pub(super) async fn timelines(stored: &Stored, reading: &Reading) -> Result<Time
         let first_look = site.looks.iter().map(|(.., span)| span.from).min();
         let last_look = site.looks.iter().map(|(.., span)| span.to).max();
         let serves_from = site.covered.first().map(|span| span.from).into_iter().chain(first_look).min();
-        let horizon = site.covered.last().map(|span| span.to).max(last_held).max(last_look);
+        let last_covered = site.covered.last().map(|span| span.to);
+        let horizon = last_covered.max(last_held).max(last_look).max(site.last_told);
         let fineness = out.atlases[&cluster].fineness(site, &stored.names, &seats);
         check_frame(stored.names.get(cluster), reading, (fineness, serves_from, horizon), &mut out.frames).await?;
         add_cluster(stored, cluster, site, fineness, (serves_from, horizon), &mut out);

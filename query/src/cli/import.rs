@@ -2,8 +2,10 @@
 
 use crate::request::{Covers, Moment};
 use cardhour_books::import::readers::Format;
+use cardhour_domain::Zone;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
+use std::str::FromStr;
 
 /// What can be booked.
 #[derive(Debug, Subcommand)]
@@ -33,6 +35,15 @@ pub enum ImportCommand {
         CSV, JSON lines, TOML ([[outage]]) or the text of scontrol; the file itself tells which. Columns: cluster, started_at, ended_at, nodes, cards \
         (of each node), reason; a map says otherwise.")]
     Outages(SiteArgs),
+    /// Metrics: what cards did, from logs, exporters' text, a running Prometheus, or any table with a map
+    #[command(after_help = "Examples:\n  \
+        cardhour import metrics gpu07.csv gpu07.csv.1 --format nvidia-smi-csv --node gpu07 --zone Asia/Shanghai\n  \
+        cardhour import metrics --format prometheus --url http://127.0.0.1:9090 --from 2026-03-01 --to 2026-04-01 --cluster gpu1\n  \
+        cardhour import metrics busy.csv --map site.toml --output json\n\n\
+        What was read at an instant stands for the time since the instant before: give the files of one log together. Importing again changes \
+        nothing, and imports may overlap. Time without telemetry is unseen, and without known holders unaccounted, never free. Rows that can't \
+        be booked go to the table `quarantine` with line, field and reason, and the exit code is 4.")]
+    Metrics(Box<MetricsArgs>),
 }
 
 /// Options of `import jobs`.
@@ -59,6 +70,123 @@ pub struct JobsArgs {
     /// How to tell what was done
     #[arg(long, value_enum, default_value_t = OutputKind::Text)]
     pub output: OutputKind,
+}
+
+/// Options of `import metrics`.
+#[derive(Debug, Args)]
+pub struct MetricsArgs {
+    /// Files of one import, in any order; `-` is standard input
+    #[arg(value_name = "FILE", required_unless_present = "url")]
+    pub files: Vec<PathBuf>,
+    /// How they are written [default: prometheus with --url, csv with --map, else by the file's name]
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub format: Option<MetricsFormat>,
+    /// Which column is what, of csv and jsonl (TOML)
+    #[arg(long, value_name = "MAP")]
+    pub map: Option<PathBuf>,
+    /// Zone of times that carry none, an IANA name [default: the map's, else the ledger's]
+    #[arg(long, value_name = "ZONE", value_parser = super::parse_zone)]
+    pub zone: Option<Zone>,
+    /// Node of rows that name none
+    #[arg(long, value_name = "NAME")]
+    pub node: Option<String>,
+    /// Cluster of rows that name none: the one that records of jobs have
+    #[arg(long, value_name = "NAME")]
+    pub cluster: Option<String>,
+    /// Which card an index is, where nothing names cards by UUID: what `nvidia-smi -L` prints, or a table with node, index and uuid
+    #[arg(long, value_name = "FILE")]
+    pub cards: Vec<PathBuf>,
+    /// The names of the fields of a log without a line of names, as --query-gpu had them
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub fields: Option<Vec<String>>,
+    /// From one instant to the next, such as 15s or 1m [default: what the rows tell; of Prometheus 1m]
+    #[arg(long, value_name = "LENGTH")]
+    pub step: Option<Step>,
+    /// When a text without timestamps was scraped
+    #[arg(long, value_name = "TIME")]
+    pub at: Option<Moment>,
+    /// Whose figures a table has: what other source they give way to
+    #[arg(long, value_enum, default_value_t = TableSource::NvidiaSmi)]
+    pub source: TableSource,
+    /// Address of a Prometheus or VictoriaMetrics, up to and without /api
+    #[arg(long, value_name = "URL")]
+    pub url: Option<String>,
+    /// The first moment to ask for
+    #[arg(long, value_name = "TIME", requires = "url")]
+    pub from: Option<Moment>,
+    /// The first moment after [default: now]
+    #[arg(long, value_name = "TIME", requires = "url")]
+    pub to: Option<Moment>,
+    /// Only series with these labels, such as 'cluster="a"'
+    #[arg(long, value_name = "MATCHERS", requires = "url")]
+    pub matchers: Option<String>,
+    /// A label of pods to keep, as the pod has it; may be repeated
+    #[arg(long = "pod-label", value_name = "LABEL", requires = "url")]
+    pub pod_labels: Vec<String>,
+    /// File with a bearer token
+    #[arg(long, value_name = "FILE", requires = "url", conflicts_with = "user")]
+    pub token_file: Option<PathBuf>,
+    /// User of basic authentication
+    #[arg(long, value_name = "NAME", requires = "url", requires = "password_file")]
+    pub user: Option<String>,
+    /// File with that user's password
+    #[arg(long, value_name = "FILE", requires = "user")]
+    pub password_file: Option<PathBuf>,
+    /// Certificates to trust instead of the system's (PEM)
+    #[arg(long, value_name = "FILE", requires = "url")]
+    pub ca_file: Option<PathBuf>,
+    /// How to tell what was done
+    #[arg(long, value_enum, default_value_t = OutputKind::Text)]
+    pub output: OutputKind,
+}
+
+/// How telemetry is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum MetricsFormat {
+    /// nvidia-smi --query-gpu=… --format=csv
+    NvidiaSmiCsv,
+    /// nvidia-smi -q -x
+    NvidiaSmiXml,
+    /// /metrics of dcgm-exporter or nvidia_gpu_exporter
+    DcgmText,
+    /// a running Prometheus or VictoriaMetrics
+    Prometheus,
+    /// a table, by a map
+    Csv,
+    /// JSON lines, by a map
+    Jsonl,
+}
+
+/// Whose figures a table has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TableSource {
+    /// DCGM's: they count before nvidia-smi's.
+    Dcgm,
+    /// nvidia-smi's, or anybody's.
+    NvidiaSmi,
+}
+
+/// From one instant to the next. Unit: seconds, from one to a day.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step(pub u32);
+
+impl FromStr for Step {
+    type Err = String;
+
+    /// Reads `60`, `15s`, `1m`, `1h`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (digits, unit_s) = match text.strip_suffix(['s', 'm', 'h']) {
+            Some(digits) if text.ends_with('h') => (digits, 3_600),
+            Some(digits) if text.ends_with('m') => (digits, 60),
+            Some(digits) => (digits, 1),
+            None => (text, 1),
+        };
+        let step_s = digits.parse::<u32>().ok().and_then(|number| number.checked_mul(unit_s));
+        step_s
+            .filter(|step_s| (1..=86_400).contains(step_s))
+            .map(Self)
+            .ok_or_else(|| "take a length from 1s to 24h, such as 15s or 1m".to_owned())
+    }
 }
 
 /// Options of `import nodes`, `reservations` and `outages`.

@@ -12,6 +12,7 @@ mod field_slurm;
 mod fleet;
 mod kill;
 mod manners;
+mod metrics;
 mod over_capacity;
 mod prices;
 mod readers;

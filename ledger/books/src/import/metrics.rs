@@ -15,6 +15,7 @@
 //! What is absent: no files, no HTTP, no clock. A time without a zone is read in the zone of [`Setting`]; nothing is taken as zero because
 //! it isn't there (LED-3).
 
+pub mod cards;
 mod clock;
 mod energy;
 mod exposition;
@@ -38,9 +39,14 @@ mod tests;
 use crate::attempt::Rejected;
 use crate::import::map::MapError;
 use crate::import::readers::ReadError;
-use cardhour_domain::{Name, Observation, Sample, SeenDevice, Zone};
-use look::{Look, Sighting};
+use cardhour_domain::{Interval, Name, Observation, Sample, SeenDevice, Timestamp, Watch, Zone};
+use look::{Device, Look, Sighting};
 use std::collections::BTreeMap;
+
+/// 2000-01-01, in days since 1970: the books begin with the first cards there were.
+const FIRST_DAY: i32 = 10_957;
+/// How far clocks may lie apart. Unit: milliseconds.
+const CLOCKS_APART_MS: i64 = 3_600_000;
 
 /// What an import of telemetry gives to the books.
 ///
@@ -53,6 +59,8 @@ pub struct Telemetry {
     pub devices: Vec<SeenDevice>,
     /// Who held what, where the source tells, for the table `observations`.
     pub observations: Vec<Observation>,
+    /// When holders of a card were looked for and none was missed, for the table `watches`.
+    pub watches: Vec<Watch>,
     /// What could not be read, by readout and line.
     pub rejected: Vec<Rejected>,
     /// What people should know of this import: what was left out and why.
@@ -68,6 +76,8 @@ pub struct Readout {
     pub devices: Vec<SeenDevice>,
     /// Holders that were named.
     pub sightings: Vec<Sighting>,
+    /// Cards of which all holders are known at an instant: who isn't named has none of it.
+    pub looked: Vec<(Device, Timestamp)>,
     /// Rows that could not be read.
     pub rejected: Vec<Rejected>,
     /// What people should know.
@@ -89,6 +99,10 @@ pub struct Setting {
     pub step_ms: Option<i64>,
     /// Labels of pods that are kept, by their names in kube-state-metrics: `label_team`.
     pub pod_labels: Vec<String>,
+    /// Instants up to this one are only there to compare the next with: no sample is made of them.
+    pub after: Option<Timestamp>,
+    /// The present: no source can have seen what comes after it.
+    pub now: Option<Timestamp>,
 }
 
 impl Setting {
@@ -101,12 +115,23 @@ impl Setting {
             cards: BTreeMap::new(),
             step_ms: None,
             pod_labels: Vec::new(),
+            after: None,
+            now: None,
         }
     }
 
     /// The card that a source knows by `key` on `node`.
     fn card(&self, node: &str, key: &str) -> Option<&Name> {
         self.cards.get(&format!("{node}/{key}")).or_else(|| self.cards.get(key))
+    }
+
+    /// Why nothing can have been seen at an instant: there were no such cards yet, or it is yet to come.
+    fn refusal(&self, at: Timestamp) -> Option<String> {
+        if at < Timestamp::from_utc_day(FIRST_DAY) {
+            return Some(format!("{at} is before 2000"));
+        }
+        let latest = self.now.and_then(|now| now.checked_add_ms(CLOCKS_APART_MS));
+        latest.is_some_and(|latest| at > latest).then(|| format!("{at} is in the future"))
     }
 }
 
@@ -134,12 +159,14 @@ pub enum MetricsError {
     },
 
     /// A source that names no node, and nobody else did.
-    #[error("nothing says on which node these cards are: name it")]
+    #[error("nothing says on which node these cards are: --node NAME says it")]
     NoNode,
 
     /// A scrape without timestamps.
-    #[error("line {line} has no timestamp: say when this text was scraped")]
+    #[error("line {line} has no timestamp: --at TIME says when this text was scraped")]
     NoTime {
+        /// Which of the scrapes, from 0.
+        scrape: usize,
         /// The first line without one.
         line: u64,
     },
@@ -180,17 +207,76 @@ impl Telemetry {
             all.looks.extend(readout.looks);
             all.devices.extend(readout.devices);
             all.sightings.extend(readout.sightings);
+            all.looked.extend(readout.looked);
             all.rejected.extend(readout.rejected);
             all.notes.extend(readout.notes);
         }
-        let mut samples = stretch::samples(all.looks, setting.step_ms);
+        let mut samples = stretch::samples(all.looks, setting.step_ms, setting.after);
+        let devices = changes(from_first_sample(all.devices, &samples));
+        let watches = watches(all.looked, &samples, &setting.cluster);
         all.notes.extend(suspect::notes(&samples));
         let observations = holders::observations(&mut samples, all.sightings);
         all.notes.extend(holders::notes(&observations));
         all.notes.sort();
         all.notes.dedup();
-        Self { samples, devices: changes(all.devices), observations, rejected: all.rejected, notes: all.notes }
+        Self { samples, devices, observations, watches, rejected: all.rejected, notes: all.notes }
     }
+
+    /// Each device as it was known last, at the end of its last sample: so that the books know how far its source speaks.
+    pub fn last_seen(&self) -> Vec<SeenDevice> {
+        let mut ends: BTreeMap<(&Name, &Name), Timestamp> = BTreeMap::new();
+        for sample in &self.samples {
+            let end = ends.entry((&sample.node, &sample.device_uuid)).or_insert(sample.during.end());
+            *end = (*end).max(sample.during.end());
+        }
+        let mut last: BTreeMap<(&Name, &Name), &SeenDevice> = BTreeMap::new();
+        for device in &self.devices {
+            last.insert((&device.node, &device.device_uuid), device);
+        }
+        let seen =
+            last.into_iter().filter_map(|(of, device)| Some(SeenDevice { at: *ends.get(&of)?, ..device.clone() }));
+        seen.collect()
+    }
+}
+
+/// Devices as they were found, each from the start of the sample of that instant on: a reading tells of the time before it, in which the device
+/// was there.
+fn from_first_sample(devices: Vec<SeenDevice>, samples: &[Sample]) -> Vec<SeenDevice> {
+    let mut starts: BTreeMap<(&Name, &Name, Timestamp), Timestamp> = BTreeMap::new();
+    for sample in samples {
+        let start =
+            starts.entry((&sample.node, &sample.device_uuid, sample.during.end())).or_insert(sample.during.start());
+        *start = (*start).min(sample.during.start());
+    }
+    let start_of = |device: &SeenDevice| {
+        let from = (&device.node, &device.device_uuid, device.at);
+        // What was only there to compare with comes before the first sample.
+        let next = starts.range(from..).next();
+        next.filter(|((node, uuid, _), _)| (*node, *uuid) == (&device.node, &device.device_uuid))
+            .map(|(_, start)| *start)
+    };
+    let from_start = |device: SeenDevice| start_of(&device).map(|at| SeenDevice { at, ..device });
+    devices.into_iter().filter_map(from_start).collect()
+}
+
+/// When holders of each card were looked for: over the samples of the instants at which all of them were known.
+fn watches(looked: Vec<(Device, Timestamp)>, samples: &[Sample], cluster: &Name) -> Vec<Watch> {
+    let mut of_instant: BTreeMap<(&Name, &Name, Timestamp), Vec<Interval>> = BTreeMap::new();
+    for sample in samples {
+        of_instant.entry((&sample.node, &sample.card_uuid, sample.during.end())).or_default().push(sample.during);
+    }
+    let mut by_card: BTreeMap<(Name, Name), Vec<Interval>> = BTreeMap::new();
+    for (card, at) in looked {
+        let during = of_instant.get(&(&card.node, &card.card_uuid, at)).cloned();
+        if let Some(during) = during {
+            by_card.entry((card.node, card.card_uuid)).or_default().extend(during);
+        }
+    }
+    let watch = |(node, card_uuid): (Name, Name), during| Watch { during, node, cluster: cluster.clone(), card_uuid };
+    let of_card = |(card, all): ((Name, Name), Vec<Interval>)| {
+        Interval::union(all).into_iter().map(move |during| watch(card.clone(), during)).collect::<Vec<_>>()
+    };
+    by_card.into_iter().flat_map(of_card).collect()
 }
 
 /// The first description of each device and those that differ from the one before.

@@ -1,5 +1,6 @@
 //! Observations, row by row, to the stretches over which a holder had a device.
 
+use crate::import::metrics::look::RUN_BY_LABEL;
 use cardhour_domain::{CardShare, Holder, HolderSource, Interval, Name, Observation, Owner, SeenDevice, Timestamp};
 use std::collections::BTreeMap;
 
@@ -24,7 +25,8 @@ pub(crate) struct Stretch {
     pub proofs: Vec<Interval>,
 }
 
-/// Joins rows of one holder, device and share that touch, and those between which nobody looked: what was there before and after was there.
+/// Joins rows of one holder, device and share that touch, and those between which nobody looked: what was there before and after was there. Not so
+/// where a holder is known by its name alone: after a hole another may have it.
 ///
 /// Shape: by holder, device, share and time; independent of the order of the rows, and of how often one comes.
 pub(crate) fn stretches(
@@ -48,7 +50,7 @@ pub(crate) fn stretches(
         let mut open: Option<Stretch> = None;
         for row in rows {
             if let Some(stretch) = &mut open
-                && goes_on(stretch.during.end(), row.during.start(), looks)
+                && goes_on(&row.holder, stretch.during.end(), row.during.start(), looks)
             {
                 let end = stretch.during.end().max(row.during.end());
                 stretch.during = Interval::new(stretch.during.start(), end).expect("it grows");
@@ -89,9 +91,12 @@ fn prove(proofs: &mut Vec<Interval>, during: Interval) {
     }
 }
 
-/// Whether nobody looked between two proofs of life.
-fn goes_on(seen_until: Timestamp, seen_again: Timestamp, looks: &[Interval]) -> bool {
+/// Whether a holder was there between two proofs of life: nobody looked, and it is the same run.
+fn goes_on(holder: &Holder, seen_until: Timestamp, seen_again: Timestamp, looks: &[Interval]) -> bool {
     let Some(hole) = Interval::new(seen_until, seen_again) else { return true };
+    if holder.run == RUN_BY_LABEL {
+        return false;
+    }
     let first = looks.partition_point(|look| look.end() <= hole.start());
     looks.get(first).is_none_or(|look| look.start() >= hole.end())
 }

@@ -1,9 +1,14 @@
 //! Readings of one device, in any order and from several sources, to one timeline.
 
 use super::{DeviceTick, HolderTick, before};
-use cardhour_domain::{Interval, Millijoules, Percent, SampleSource, Timestamp};
+use cardhour_domain::{EnergyBasis, Interval, Millijoules, Percent, SampleSource, Timestamp};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+
+/// Where a version of an instant stands among others, the one that counts first.
+pub(super) fn order(tick: &DeviceTick) -> impl Ord {
+    (tick.source, Reverse((tick.tells_use(), tick.during.length_ms(), tick.known())), tick.clone())
+}
 
 /// What ticks of devices and of holders have in common.
 pub(super) trait Tick: Clone + Ord {
@@ -15,6 +20,8 @@ pub(super) trait Tick: Clone + Ord {
     fn set_during(&mut self, during: Interval);
     /// The part of it that falls into `during`: rates stay, amounts are cut in proportion.
     fn piece(&self, during: Interval) -> Self;
+    /// How many values it has: of two that tell of the same time the one that knows more counts.
+    fn known(&self) -> usize;
     /// Another source says something else of the same time.
     fn contradicted_by(&mut self, other: &Self);
 }
@@ -79,12 +86,15 @@ fn are_disjoint<T: Tick>(ticks: &[T]) -> bool {
     ticks.windows(2).all(|pair| pair[0].during().end() <= pair[1].during().start())
 }
 
-/// Of ticks of one rank that overlap, the longest counts, then the smallest; of the others what is left.
+/// Of ticks of one rank that overlap, the longest counts, then the one that knows more, then the smallest; of the others what is left.
 fn longest_first<T: Tick>(mut ticks: Vec<T>, hidden: &mut Vec<Interval>) -> Vec<T> {
     if are_disjoint(&ticks) {
         return ticks;
     }
-    ticks.sort_by(|a, b| b.during().length_ms().cmp(&a.during().length_ms()).then_with(|| a.cmp(b)));
+    ticks.sort_by(|a, b| {
+        let order = |tick: &T| Reverse((tick.during().length_ms(), tick.known()));
+        order(a).cmp(&order(b)).then_with(|| a.cmp(b))
+    });
     let mut taken: BTreeMap<Timestamp, Timestamp> = BTreeMap::new();
     let mut kept = Vec::with_capacity(ticks.len());
     for tick in ticks {
@@ -168,6 +178,14 @@ impl Tick for DeviceTick {
         }
     }
 
+    fn known(&self) -> usize {
+        let whole = [self.sm_active, self.mem_active, self.media_active].iter().flatten().count();
+        let amounts = [self.mem_used_bytes, self.link_bytes, self.power.map(|p| p.0), self.energy.map(|e| e.0)];
+        // A counter knows energy, power estimates it.
+        let is_counted = self.energy.is_some() && self.energy_basis == EnergyBasis::Counter;
+        whole + amounts.iter().flatten().count() + usize::from(is_counted)
+    }
+
     fn contradicted_by(&mut self, other: &Self) {
         // C04: one says that nothing runs, the other that something does. One that is busy isn't idle, whatever the other says.
         let floor = Percent::WHOLE.thousandths() / 50;
@@ -202,6 +220,13 @@ impl Tick for HolderTick {
             io_bytes: part(self.io_bytes, self.during, during),
             ..self.clone()
         }
+    }
+
+    fn known(&self) -> usize {
+        let amounts = [self.mem_used_bytes, self.cpu_ms, self.io_bytes];
+        amounts.iter().flatten().count()
+            + usize::from(self.sm_active.is_some())
+            + usize::from(self.is_attended.is_some())
     }
 
     fn contradicted_by(&mut self, _: &Self) {}

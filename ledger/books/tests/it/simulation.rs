@@ -73,6 +73,7 @@ fn cluster(site: &DemoSite) -> Cluster {
     }
     let ours = MapFile::default();
     let mut cluster = Cluster {
+        told_until: None,
         nodes: all(nodes(bytes(site, "nodes.csv"), &ours)),
         reservations: all(reservations(bytes(site, "reservations.csv"), &ours)),
         outages: all(outages(bytes(site, "outages.csv"), &ours)),

@@ -5,6 +5,7 @@ use super::look::{Device, Look, Signals, Told};
 use super::metric::{Metric, Signal};
 use super::pods::{Candidate, Pods};
 use super::stretch::without_board;
+use super::suspect::IDLE_FLOOR;
 use super::{Readout, Setting};
 use cardhour_domain::{CardShare, Gap, Name, Reading, SampleSource, SeenDevice, Timestamp};
 use rust_decimal::Decimal;
@@ -164,6 +165,8 @@ impl<'s> Gathering<'s> {
                 cut_cards.len()
             ));
         }
+        let mut cards: BTreeSet<(Device, Timestamp)> =
+            self.looks.keys().map(|(device, _, _, at)| (device.of_card(), *at)).collect();
         for ((device, source, reader, at), signals) in self.looks {
             let signals = if !device.is_card() {
                 without_board(signals)
@@ -200,8 +203,25 @@ impl<'s> Gathering<'s> {
             });
         }
         let (sightings, notes) = pods.sightings(self.candidates, self.setting);
+        // Who uses a card that nobody asked for isn't known by this.
+        let sighted: BTreeSet<(Device, Timestamp)> =
+            sightings.iter().map(|sighting| (sighting.device.of_card(), sighting.at)).collect();
+        let unknown: BTreeSet<(Device, Timestamp)> = readout
+            .looks
+            .iter()
+            .filter(|look| is_used(&look.signals))
+            .map(|look| (look.device.of_card(), look.at))
+            .collect();
+        cards.retain(|look| sighted.contains(look) || !unknown.contains(look));
+        readout.looked = pods.looked(cards, &sightings);
         readout.sightings = sightings;
         readout.notes.extend(notes);
         readout
     }
+}
+
+/// Whether somebody uses a device.
+fn is_used(signals: &Signals) -> bool {
+    let rates = [signals.sm_active_pct, signals.engine_active_pct, signals.duty_cycle_pct, signals.media_active_pct];
+    rates.into_iter().filter_map(Reading::seen).any(|rate| rate.thousandths() >= IDLE_FLOOR)
 }

@@ -27,6 +27,11 @@ impl Device {
         Self { device_uuid, ..self.clone() }
     }
 
+    /// The card that it is, or is an instance of.
+    pub fn of_card(&self) -> Self {
+        Self::card(self.node.clone(), self.card_uuid.clone())
+    }
+
     /// Whether it is the card itself.
     pub fn is_card(&self) -> bool {
         self.card_uuid == self.device_uuid

@@ -35,12 +35,20 @@ pub struct Pods {
     over: BTreeMap<PodName, BTreeSet<(Option<Name>, Timestamp)>>,
     labels: BTreeMap<PodName, BTreeMap<String, Name>>,
     with_cards: BTreeSet<PodName>,
+    /// When kube-state-metrics told of pods on each of its nodes.
+    nodes: BTreeMap<Name, BTreeSet<Timestamp>>,
+    /// When a pod had asked for cards, and on which node it was.
+    asked: BTreeMap<(PodName, Name), BTreeSet<Timestamp>>,
 }
 
 impl Pods {
     /// A pod was there at these instants, under this uid: `kube_pod_info`.
     pub fn was_there(&mut self, labels: &Labels, instants: impl IntoIterator<Item = Timestamp>) {
         let (Some(pod), Some(uid)) = (name_of(labels), labels.get("uid")) else { return };
+        let instants: Vec<Timestamp> = instants.into_iter().collect();
+        if let Some(node) = node_of(labels) {
+            self.nodes.entry(node).or_default().extend(&instants);
+        }
         self.uids.entry(pod).or_default().entry(Name::from(&*printable(uid))).or_default().extend(instants);
     }
 
@@ -51,9 +59,14 @@ impl Pods {
         self.over.entry(pod).or_default().extend(instants.into_iter().map(|at| (uid.clone(), at)));
     }
 
-    /// A pod asked for cards: `kube_pod_container_resource_requests`.
-    pub fn asked_for_cards(&mut self, labels: &Labels) {
-        self.with_cards.extend(name_of(labels));
+    /// A pod had asked for cards at these instants: `kube_pod_container_resource_requests`.
+    pub fn asked_for_cards(&mut self, labels: &Labels, instants: impl IntoIterator<Item = Timestamp>) {
+        let Some(pod) = name_of(labels) else { return };
+        self.with_cards.insert(pod.clone());
+        // One without a node waits for one, and has no card.
+        if let Some(node) = node_of(labels) {
+            self.asked.entry((pod, node)).or_default().extend(instants);
+        }
     }
 
     /// A pod has labels: `kube_pod_labels`.
@@ -109,6 +122,35 @@ impl Pods {
             }
         }
         (sightings, notes.into_iter().collect())
+    }
+
+    /// Of `cards` at instants those of which every holder is known.
+    ///
+    /// kube-state-metrics told of the card's node then, and each pod that it says had asked for cards on that node was seen on one: so the
+    /// exporter does tell of pods, and left none out. What takes a card without asking Kubernetes for it can't be known by this.
+    pub fn looked(&self, cards: BTreeSet<(Device, Timestamp)>, sightings: &[Sighting]) -> Vec<(Device, Timestamp)> {
+        if self.nodes.is_empty() {
+            return Vec::new();
+        }
+        let pods = sightings.iter().filter(|sighting| sighting.holder.kind == HolderKind::Pod);
+        let seen: BTreeSet<(&str, Timestamp)> =
+            pods.map(|sighting| (sighting.holder.job_id.as_str(), sighting.at)).collect();
+        let mut missed: BTreeSet<(&Name, Timestamp)> = BTreeSet::new();
+        for ((name, node), instants) in &self.asked {
+            let (namespace, pod) = name;
+            let (id, pod) = (
+                format!("{namespace}/{pod}"),
+                Pod { namespace: namespace.clone(), pod: pod.clone(), container: None, uid: None },
+            );
+            let missing =
+                instants.iter().filter(|at| !seen.contains(&(id.as_str(), **at)) && !self.is_over(&pod, **at));
+            missed.extend(missing.map(|at| (node, *at)));
+        }
+        let is_looked_at = |(card, at): &(Device, Timestamp)| {
+            let node = self.nodes.keys().find(|node| is_same_host(node, &card.node));
+            node.is_some_and(|node| self.nodes[node].contains(at) && !missed.contains(&(node, *at)))
+        };
+        cards.into_iter().filter(is_looked_at).collect()
     }
 
     /// Why a pod can't be the owner (K06, R22).
@@ -181,6 +223,17 @@ impl Pods {
         };
         sighting(candidate, &holder, &owner, HolderSource::Kubelet, at)
     }
+}
+
+/// The node of a pod, by kube-state-metrics.
+fn node_of(labels: &Labels) -> Option<Name> {
+    ["exported_node", "node"].into_iter().find_map(|label| labels.get(label)).map(|node| Name::from(&*printable(node)))
+}
+
+/// Whether two names are of one machine, one of them perhaps without its domain.
+fn is_same_host(a: &str, b: &str) -> bool {
+    let is_short_of = |short: &str, long: &str| long.strip_prefix(short).is_some_and(|rest| rest.starts_with('.'));
+    a == b || is_short_of(a, b) || is_short_of(b, a)
 }
 
 fn name_of(labels: &Labels) -> Option<PodName> {

@@ -60,20 +60,15 @@ pub fn queries(step_s: u32, matchers: &str) -> Vec<Query> {
     };
     let over = r#"phase=~"Succeeded|Failed""#;
     let cards = r#"resource=~"nvidia_com_.+""#;
-    // `max by` makes one of several kube-state-metrics (M15).
+    // `max by` makes one of several kube-state-metrics (M15). Where a scrape pushes its labels aside, theirs are kept, too.
+    let by = "namespace, pod, uid, node, exported_namespace, exported_pod, exported_node";
     let of_pods = [
-        (Asks::PodInfo, format!("max by (namespace, pod, uid) (last_over_time(kube_pod_info{}[{step_s}s]))", all(""))),
-        (
-            Asks::PodOver,
-            format!(
-                "max by (namespace, pod, uid) (last_over_time(kube_pod_status_phase{}[{step_s}s])) == 1",
-                all(over)
-            ),
-        ),
+        (Asks::PodInfo, format!("max by ({by}) (last_over_time(kube_pod_info{}[{step_s}s]))", all(""))),
+        (Asks::PodOver, format!("max by ({by}) (last_over_time(kube_pod_status_phase{}[{step_s}s])) == 1", all(over))),
         (
             Asks::PodRequests,
             format!(
-                "max by (namespace, pod) (last_over_time(kube_pod_container_resource_requests{}[{step_s}s])) > 0",
+                "max by ({by}) (last_over_time(kube_pod_container_resource_requests{}[{step_s}s])) > 0",
                 all(cards)
             ),
         ),
@@ -174,7 +169,7 @@ impl<'s> Answers<'s> {
         match asks {
             Asks::PodInfo => self.pods.was_there(&series.metric, instants()),
             Asks::PodOver => self.pods.was_over(&series.metric, instants()),
-            Asks::PodRequests => self.pods.asked_for_cards(&series.metric),
+            Asks::PodRequests => self.pods.asked_for_cards(&series.metric, instants()),
             Asks::PodLabels => self.pods.has_labels(&series.metric),
             Asks::Metric(metric) => {
                 let Some(of) = self.gathering.series(&series.metric, metric) else { return };

@@ -25,9 +25,16 @@ pub struct Scrape<'a> {
 /// A line that can't be read is rejected, one of another metric passed over. Lines are counted in each scrape. Errors: a value without a
 /// time.
 pub fn read(scrapes: &[Scrape], setting: &Setting) -> Result<Readout, MetricsError> {
+    let (readout, rejected) = read_each(scrapes, setting)?;
+    Ok(Readout { rejected: rejected.into_iter().flatten().collect(), ..readout })
+}
+
+/// The same, with what was rejected of each scrape apart.
+pub fn read_each(scrapes: &[Scrape], setting: &Setting) -> Result<(Readout, Vec<Vec<Rejected>>), MetricsError> {
     let mut gathering = Gathering::new(setting, Told::Instant);
-    let mut rejected = Vec::new();
-    for scrape in scrapes {
+    let mut all_rejected = Vec::new();
+    for (i, scrape) in scrapes.iter().enumerate() {
+        let mut rejected = Vec::new();
         // OpenMetrics, which ends so, counts in seconds.
         let unit = match scrape.text.trim_ascii_end().ends_with(b"# EOF") {
             true => Unit::Seconds,
@@ -54,9 +61,15 @@ pub fn read(scrapes: &[Scrape], setting: &Setting) -> Result<Readout, MetricsErr
             };
             let Some(metric) = metric::find(sample.name) else { continue };
             let at = match sample.timestamp {
-                None => scrape.at.ok_or(MetricsError::NoTime { line: line.number })?,
+                None => scrape.at.ok_or(MetricsError::NoTime { scrape: i, line: line.number })?,
                 Some(written) => match scaled_ms(written, unit).map(Timestamp::from_unix_ms) {
-                    Some(at) if at.unix_ms() >= 0 && at.to_utc().is_some() => at,
+                    Some(at) if at.unix_ms() >= 0 && at.to_utc().is_some() => match setting.refusal(at) {
+                        Some(why) => {
+                            reject(why);
+                            continue;
+                        }
+                        None => at,
+                    },
                     _ => {
                         reject(format!("{written:?} is no timestamp after 1970"));
                         continue;
@@ -67,10 +80,11 @@ pub fn read(scrapes: &[Scrape], setting: &Setting) -> Result<Readout, MetricsErr
                 gathering.add(&series, at, quantity::of_series(sample.value));
             }
         }
+        all_rejected.push(rejected);
     }
     let mut readout = gathering.readout(&Pods::default());
     if readout.looks.is_empty() {
         readout.notes.push("no metric of a card that is read here".to_owned());
     }
-    Ok(Readout { rejected, ..readout })
+    Ok((readout, all_rejected))
 }

@@ -113,7 +113,7 @@ impl Columns {
         if !self.places.contains_key("uuid") && (setting.cards.is_empty() || !has_other) {
             return Err(missing(
                 "which card a row is of",
-                "uuid, or index or pci.bus_id with a list of the node's cards",
+                "uuid, or index or pci.bus_id with --cards, what `nvidia-smi -L` prints on that node (an index alone is no identity)",
             ));
         }
         if setting.node.is_none() && !self.places.contains_key("hostname") {
@@ -168,8 +168,8 @@ impl Log<'_> {
             .read(&device, &clock::of_smi(text))
             .map_err(|error| Refusal::new("timestamp", error.to_string()))?;
         let at = at.ok_or_else(|| Refusal::new("timestamp", "is absent"))?;
-        if at.unix_ms() < 0 {
-            return Err(Refusal::new("timestamp", format!("{at} is before 1970")));
+        if let Some(why) = self.setting.refusal(at) {
+            return Err(Refusal::new("timestamp", why));
         }
         let seen = self.describe(columns, record, &device, at);
         self.readout.devices.push(seen);

@@ -62,7 +62,10 @@ impl Log<'_> {
         // One time for all cards; the machine's clock is followed under a name that no card has.
         let machine = Device::card(self.node.clone(), Name::new());
         let at = self.clock.read(&machine, &clock::of_smi(text)).map_err(|error| format!("timestamp: {error}"))?;
-        let at = at.filter(|at| at.unix_ms() >= 0).ok_or("the document has no timestamp after 1970")?;
+        let at = at.ok_or("the document has no timestamp")?;
+        if let Some(why) = self.setting.refusal(at) {
+            return Err(format!("timestamp: {why}"));
+        }
         for gpu in root.children("gpu") {
             match gpu.text("uuid").filter(|uuid| !matches!(*uuid, "N/A" | "[N/A]" | "Unknown Error")) {
                 Some(uuid) => self.card(gpu, Name::from(&*printable(uuid)), at, root, readout),

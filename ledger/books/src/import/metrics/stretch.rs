@@ -21,10 +21,10 @@ const LONE_MS: i64 = 1_000;
 
 /// Makes samples of looks.
 ///
-/// `step_ms`: from one instant to the next; none to find it. Shape: looks in any order, repeats allowed; samples by device, source and
+/// `step_ms`: from one instant to the next; none to find it. `after`: instants up to it are only compared with. Shape: looks in any order, repeats allowed; samples by device, source and
 /// time, which never overlap within a device and source. What two readers say of one device and instant counts once (K23, M15): first
 /// that of the reader with the most instants, the others only where it is silent.
-pub fn samples(looks: Vec<Look>, step_ms: Option<i64>) -> Vec<Sample> {
+pub fn samples(looks: Vec<Look>, step_ms: Option<i64>, after: Option<Timestamp>) -> Vec<Sample> {
     let mut series: BTreeMap<(Device, SampleSource), Vec<Look>> = BTreeMap::new();
     for look in looks {
         series.entry((look.device.clone(), look.source)).or_default().push(look);
@@ -35,7 +35,7 @@ pub fn samples(looks: Vec<Look>, step_ms: Option<i64>) -> Vec<Sample> {
     let mut samples = Vec::new();
     for (looks, found) in series.into_iter().zip(found) {
         let step_ms = step_ms.or(found).or(others).unwrap_or(LONE_MS).max(1);
-        of_device(&looks, step_ms, &mut samples);
+        of_device(&looks, step_ms, after, &mut samples);
     }
     samples
 }
@@ -84,7 +84,7 @@ fn median(mut all: Vec<i64>) -> Option<i64> {
     Some(*all.select_nth_unstable(middle).1)
 }
 
-fn of_device(looks: &[Look], step_ms: i64, samples: &mut Vec<Sample>) {
+fn of_device(looks: &[Look], step_ms: i64, after: Option<Timestamp>, samples: &mut Vec<Sample>) {
     let mut meter = Meter::default();
     let mut before: Option<Timestamp> = None;
     for look in looks {
@@ -92,7 +92,11 @@ fn of_device(looks: &[Look], step_ms: i64, samples: &mut Vec<Sample>) {
         let start = reached.or_else(|| look.at.checked_add_ms(-step_ms));
         before = Some(look.at);
         let Some(during) = start.and_then(|start| Interval::new(start, look.at)) else { continue };
-        samples.push(sample(look, during, reached, &mut meter));
+        // Made all the same where it doesn't count: the next one's counter has grown since.
+        let sample = sample(look, during, reached, &mut meter);
+        if after.is_none_or(|after| look.at > after) {
+            samples.push(sample);
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use super::look::{Signals, Told};
 use cardhour_domain::{Gap, Percent, Reading, Sample, UseBasis};
 
 /// Busy is what no longer counts as idle. Unit: thousandths of a percent. Source: design §4.4.
-const IDLE_FLOOR: i32 = 2_000;
+pub const IDLE_FLOOR: i32 = 2_000;
 /// A mean that says busy nearly all of the time.
 const NEARLY_ALL: i32 = 95_000;
 /// Half of the time.

@@ -72,7 +72,10 @@ pub fn read(input: &[u8], map: &MapFile, source: SampleSource, setting: &Setting
     let missing = |what, wanted| MetricsError::Missing { what, wanted, has: rules.has.clone() };
     let Some(at) = rules.of.get("at") else { return Err(missing("when a row was read", "at")) };
     if !["card_uuid", "card", "job_id"].iter().any(|field| rules.of.contains_key(*field)) {
-        return Err(missing("which card a row is of", "card_uuid, or card or job_id with a list of cards"));
+        return Err(missing(
+            "which card a row is of",
+            "card_uuid, or card or job_id with --cards, a list of which card that is",
+        ));
     }
     if !rules.of.contains_key("node") && setting.node.is_none() {
         return Err(missing("on which node a card is", "node"));
@@ -211,8 +214,8 @@ impl Table<'_> {
         let text = self.rules.text(record, "at").ok_or_else(|| Refusal::new("at", "is absent"))?;
         let at = self.clock.read(&device, text).map_err(|error| Refusal::new("at", error.to_string()))?;
         let at = at.ok_or_else(|| Refusal::new("at", "is absent"))?;
-        if at.unix_ms() < 0 {
-            return Err(Refusal::new("at", format!("{at} is before 1970")));
+        if let Some(why) = self.setting.refusal(at) {
+            return Err(Refusal::new("at", why));
         }
         let told_share = self.rules.number(record, "share").seen();
         let share = told_share

@@ -47,7 +47,7 @@ fn rates_are_asked_for_as_means_and_counters_as_last_values() {
     has(r#"avg_over_time(nvidia_smi_utilization_gpu_ratio{cluster="a"}[60s])"#);
     has(r#"last_over_time(DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION{cluster="a"}[60s])"#);
     has(
-        r#"max by (namespace, pod, uid) (last_over_time(kube_pod_status_phase{cluster="a",phase=~"Succeeded|Failed"}[60s])) == 1"#,
+        r#"max by (namespace, pod, uid, node, exported_namespace, exported_pod, exported_node) (last_over_time(kube_pod_status_phase{cluster="a",phase=~"Succeeded|Failed"}[60s])) == 1"#,
     );
     assert_eq!(metric("DCGM_FI_DEV_GPU_UTIL").expression, "avg_over_time(DCGM_FI_DEV_GPU_UTIL[60s])");
 }
@@ -232,4 +232,60 @@ proptest! {
         let grid = ((start + length) / step_s) - (start + step_s - 1) / step_s;
         prop_assert_eq!(points, grid.max(0));
     }
+}
+
+/// A node of two cards and one pod that asked for one, told of at three instants; in the third the exporter leaves the pod out.
+#[test]
+fn what_nobody_holds_is_looked_at_only_where_every_pod_that_asked_for_a_card_was_seen() {
+    let other = r#""UUID":"GPU-b","Hostname":"h1.example","instance":"h1:9400""#;
+    let held =
+        r#""UUID":"GPU-a","Hostname":"h1.example","instance":"h1:9400","pod":"p","namespace":"ns","container":"c""#;
+    let plain = r#""UUID":"GPU-a","Hostname":"h1.example","instance":"h1:9400""#;
+    let slurm = r#""UUID":"GPU-s","Hostname":"s1","instance":"s1:9400""#;
+    let of_pod = |rest: &str| format!(r#""namespace":"ns","pod":"p","uid":"u1","node":"h1"{rest}"#);
+    let (pod, asked) = (of_pod(""), of_pod(r#","resource":"nvidia_com_gpu""#));
+    let waiting = r#""namespace":"ns","pod":"waits","uid":"u2""#;
+    let three: &[(i64, &str)] = &[(1, "1"), (2, "1"), (3, "1")];
+    let told = told(&[
+        (
+            metric("DCGM_FI_DEV_GPU_UTIL"),
+            matrix(&[
+                (held, &[(1, "50"), (2, "50")]),
+                (plain, &[(3, "50")]),
+                // Somebody whom Kubernetes doesn't know uses it in the second.
+                (other, &[(1, "0"), (2, "60"), (3, "0")]),
+                (slurm, &[(1, "0"), (2, "0"), (3, "0")]),
+            ]),
+        ),
+        (query(Asks::PodInfo), matrix(&[(&pod, three), (waiting, three)])),
+        (query(Asks::PodRequests), matrix(&[(&asked, three), (waiting, three)])),
+    ]);
+    let watches: Vec<_> = told
+        .watches
+        .iter()
+        .map(|w| (&*w.card_uuid, w.during.start().unix_ms() / 1000, w.during.end().unix_ms() / 1000))
+        .collect();
+    assert_eq!(watches, [("GPU-a", 0, 120), ("GPU-b", 0, 60)]);
+}
+
+#[test]
+fn without_kube_state_metrics_nobody_looked() {
+    let held = format!(r#"{CARD},"pod":"p","namespace":"ns","container":"c""#);
+    let told = told(&[(metric("DCGM_FI_DEV_GPU_UTIL"), matrix(&[(&held, &[(1, "50"), (2, "50")])]))]);
+    assert_eq!((told.observations.len(), told.watches.len()), (1, 0));
+}
+
+#[test]
+fn what_is_only_compared_with_makes_no_sample_and_the_next_counter_has_grown_since() {
+    let points: Vec<(i64, String)> = (1..=6).map(|minute| (minute, (minute * 6_000_000).to_string())).collect();
+    let points: Vec<(i64, &str)> = points.iter().map(|(minute, value)| (*minute, value.as_str())).collect();
+    let answer = [(metric("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"), matrix(&[(CARD, &points)]))];
+    let setting = Setting { step_ms: Some(60_000), ..setting() };
+    let whole = told_with(&setting, &answer);
+    let cut = told_with(&Setting { after: Some(Timestamp::from_unix_s(180)), ..setting }, &answer);
+    assert_eq!(cut.samples, whole.samples[3..]);
+    // Each minute 6,000 J, the fourth too: it is known what the counter was in the third.
+    assert!(cut.samples.iter().all(|sample| sample.energy_mj == Reading::Seen(Millijoules(6_000_000))));
+    let [device] = &cut.devices[..] else { panic!("{:?}", cut.devices) };
+    assert_eq!((device.at, cut.last_seen()[0].at), (Timestamp::from_unix_s(180), Timestamp::from_unix_s(360)));
 }

@@ -120,5 +120,24 @@ fn a_timestamp_in_the_text_goes_before_the_scrapes_and_a_text_without_either_is_
     let open_metrics = "DCGM_FI_DEV_GPU_UTIL{UUID=\"GPU-a\"} 50 1772323200.0\n# EOF\n";
     assert_eq!(of(read_at(open_metrics).unwrap()).samples[0].during.end(), at("2026-03-01T00:00:00Z"));
     let refused = read_at("\nDCGM_FI_DEV_GPU_UTIL{UUID=\"GPU-a\"} 50\n");
-    assert_eq!(refused.unwrap_err(), MetricsError::NoTime { line: 2 });
+    assert_eq!(refused.unwrap_err(), MetricsError::NoTime { scrape: 0, line: 2 });
+}
+
+/// The report's node has 16 instances, 13 with a monitor; here three, one without.
+#[test]
+fn c07_an_instance_without_a_monitor_is_there_and_unseen() {
+    let of = |metric: &str, id: u8, value: &str| {
+        format!(
+            "{metric}{{UUID=\"GPU-a\",Hostname=\"h1\",GPU_I_ID=\"{id}\",GPU_I_PROFILE=\"1g.10gb\",modelName=\"NVIDIA A100\"}} {value}\n"
+        )
+    };
+    let used: String = (1..=3).map(|id| of("DCGM_FI_DEV_FB_USED", id, "1000")).collect();
+    let active: String = (1..=2).map(|id| of("DCGM_FI_PROF_GR_ENGINE_ACTIVE", id, "0.5")).collect();
+    let text = used + &active;
+    let told = told(&[(1_000, &text)]);
+    let busy = |id: u8| of_device(&told, &format!("MIG-GPU-a/{id}/0")).sm_active_pct;
+    assert_eq!([busy(1), busy(2)], [pct(50); 2]);
+    assert!(busy(3).seen().is_none(), "its coverage is 0, and its use isn't 0 %");
+    let shares: Vec<_> = told.devices.iter().filter(|d| d.device_uuid != d.card_uuid).map(|d| d.share).collect();
+    assert_eq!(shares, [CardShare::from_fraction(1, 7).unwrap(); 3]);
 }

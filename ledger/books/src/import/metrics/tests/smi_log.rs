@@ -173,5 +173,6 @@ fn a_device_is_described_once_and_again_when_it_changes() {
                 2026/03/01 00:00:30.000, GPU-1, NVIDIA L40S, 300.00 W\n";
     let told = of(read(text.as_bytes(), None, &setting()).unwrap());
     let seen: Vec<_> = told.devices.iter().map(|device| (device.at, device.power_limit_mw)).collect();
-    assert_eq!(seen, [(at("2026-03-01T00:00:10Z"), Some(350_000)), (at("2026-03-01T00:00:30Z"), Some(300_000))]);
+    // A row tells of the ten seconds before it, in which the card was there.
+    assert_eq!(seen, [(at("2026-03-01T00:00:00Z"), Some(350_000)), (at("2026-03-01T00:00:20Z"), Some(300_000))]);
 }
