@@ -57,14 +57,12 @@ pub fn truth(
     let waiting: Vec<u64> =
         runs.iter().filter(|run| run.waits_in_array(&requests[run.request])).map(|run| run.array_job).collect();
     let folded = waiting.len() - waiting.iter().collect::<BTreeSet<_>>().len();
-    let (used, drawn_mj) = used::used(house, clock);
     let mut truth = Truth {
-        used,
-        drawn_mj,
         jobs: (requests.len() - folded + sessions.len()) as u64,
         attempts: (runs.len() - folded + sessions.len()) as u64,
         ..Truth::default()
     };
+    used::add_used(&mut truth, house, clock);
     for month in clock.months {
         let mut pool = PoolTruth::default();
         let within = |cards_milli: u32, start_s: i64, end_s: i64| {

@@ -13,7 +13,8 @@ use super::super::people::PROJECTS;
 use super::super::pool::NODES;
 use super::super::power::Model;
 use super::super::tenants::{Card, House};
-use cardhour_domain::{CardShare, CardTime, Month};
+use super::Truth;
+use cardhour_domain::{CardShare, CardTime};
 use std::collections::BTreeMap;
 
 /// Where the held time of a project and month went: held = unseen + lost + idle + effective + underused.
@@ -45,20 +46,18 @@ const EDGE_S: i64 = LOOK_S / 4 + 1;
 /// How long a rest must be to be idle. Unit: seconds.
 const WINDOW_S: i64 = 1800;
 
-/// By project and month; and what all cards drew while they were read, by month. Unit: mJ.
-pub fn used(house: &House, clock: &Clock) -> (BTreeMap<(&'static str, Month), UsedTruth>, BTreeMap<Month, i64>) {
-    let mut sums = Adding { house, clock, used: BTreeMap::new(), drawn_mj: BTreeMap::new() };
+/// Adds up where held time went, and what cards drew.
+pub fn add_used(truth: &mut Truth, house: &House, clock: &Clock) {
+    let mut adding = Adding { house, clock, truth };
     for card in &house.cards {
-        sums.card(card);
+        adding.card(card);
     }
-    (sums.used, sums.drawn_mj)
 }
 
 struct Adding<'a> {
     house: &'a House,
     clock: &'a Clock,
-    used: BTreeMap<(&'static str, Month), UsedTruth>,
-    drawn_mj: BTreeMap<Month, i64>,
+    truth: &'a mut Truth,
 }
 
 /// A tenant at rest on a card: since when and until when. Unit: seconds since the epoch.
@@ -77,7 +76,7 @@ impl Adding<'_> {
     /// Of a tenant's project, in the first or second month.
     fn of(&mut self, tenant: usize, month: usize) -> &mut UsedTruth {
         let project = PROJECTS[self.house.tenants[tenant].project].name;
-        self.used.entry((project, self.clock.months[month])).or_default()
+        self.truth.used.entry((project, self.clock.months[month])).or_default()
     }
 
     fn card(&mut self, card: &Card) {
@@ -106,7 +105,7 @@ impl Adding<'_> {
                 if is_read {
                     let doings = moment.tenants.iter().map(|tenant| house.doing(*tenant, tick_s, clock));
                     let energy_mj = length_s * model.power_mw(doings);
-                    *self.drawn_mj.entry(clock.months[1]).or_default() += energy_mj;
+                    *self.truth.drawn_mj.entry(clock.months[1]).or_default() += energy_mj;
                     for tenant in &moment.tenants {
                         let share = i128::from(house.tenants[*tenant].share_milli);
                         self.of(*tenant, 1).energy_micro += i128::from(energy_mj) * share;
