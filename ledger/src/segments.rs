@@ -15,6 +15,8 @@ use crate::store::{Change, NewFile, Outcome, Snapshot, Store};
 use crate::tables::telemetry::{self, SEGMENT, segment_text};
 use crate::touched::{NOTE, Touched};
 use crate::{Error, Ledger};
+use arrow::compute::concat_batches;
+use arrow::record_batch::RecordBatch;
 use bytes::Bytes;
 use cardhour_domain::columns::Rows;
 use cardhour_domain::{EventKind, Interval, Name, SeenDevice, SegmentName, Stream, Timestamp};
@@ -129,11 +131,8 @@ async fn take(store: &Store, stream: Stream, opened: Vec<Opened>) -> Result<Vec<
             return Ok(outcomes);
         }
         let touched = touched(&snapshot, stream, new.iter().flat_map(|opened| opened.days.values())).await?;
-        let files = new.iter().flat_map(|segment| {
-            segment.days.iter().map(|(day, rows)| NewFile::of(Some(*day), telemetry::batch(rows, &segment.text)))
-        });
         let change = Change {
-            add: files.collect(),
+            add: files(&new),
             notes: BTreeMap::from([(NOTE.to_owned(), touched.to_note())]),
             ..Change::default()
         };
@@ -143,6 +142,22 @@ async fn take(store: &Store, stream: Stream, opened: Vec<Opened>) -> Result<Vec<
         pause(attempt).await;
     }
     Err(Error::LostRace { table: table.name, tries: TRIES })
+}
+
+/// One file a day, with the rows of all segments of that day: who reads a day opens few files, however many nodes told of it.
+fn files(segments: &[&Opened]) -> Vec<NewFile> {
+    let mut by_day: BTreeMap<i32, Vec<RecordBatch>> = BTreeMap::new();
+    for segment in segments {
+        for (day, rows) in &segment.days {
+            by_day.entry(*day).or_default().push(telemetry::batch(rows, &segment.text));
+        }
+    }
+    let of_day = |(day, batches): (i32, Vec<RecordBatch>)| {
+        NewFile::new(Some(day), move || {
+            concat_batches(&batches[0].schema(), &batches).expect("batches of one stream have one schema")
+        })
+    };
+    by_day.into_iter().map(of_day).collect()
 }
 
 /// The segments that have rows on some days.

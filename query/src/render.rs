@@ -10,7 +10,7 @@ mod grid;
 mod html;
 mod json;
 mod markdown;
-mod parquet;
+pub mod parquet;
 mod people;
 mod table;
 

@@ -4,8 +4,10 @@
 //! own schedule, so that a test can ask whether what is billed is what was held.
 //!
 //! ```text
-//! people ─► work (what they ask) ─► schedule (who got which cards) ─► sacct, sessions, files
-//!                                        pool (closures) ─┘      └─► truth
+//! people ─► work (what they ask) ─► schedule (who got cards where) ─► sacct, sessions, files
+//!                                        pool (closures) ─┘  │
+//!                        cards (which they were), habit (what each did) ─► tenants ─► spool (what nodes told)
+//!                                                                              └────► truth
 //! ```
 //!
 //! Everything follows from a seed and a month: no clock, no floats, no unordered maps. All of it says that it is simulated:
@@ -13,22 +15,30 @@
 //!
 //! Start reading at [`demo_site`]. Times inside are seconds since the epoch, as in Slurm's records.
 
+mod cards;
 mod clock;
 mod files;
+mod habit;
 mod people;
 mod pool;
+mod power;
 mod rng;
 mod sacct;
 mod schedule;
 mod sessions;
+mod spool;
+mod tale;
+mod tenants;
 #[cfg(test)]
 mod tests;
 mod truth;
 mod work;
 
-pub use truth::{PoolTruth, Truth};
+pub use spool::NodeDay;
+pub use tale::{Tale, TaleKind};
+pub use truth::{PoolTruth, Truth, UsedTruth};
 
-use cardhour_domain::{Interval, Month, Timestamp, Zone};
+use cardhour_domain::{Interval, Month, Name, Timestamp, Zone};
 
 /// The cluster's name, which says what it is.
 pub const CLUSTER: &str = "demo-sim";
@@ -81,6 +91,49 @@ pub struct DemoSite {
     pub as_of: Timestamp,
     /// What the simulated world held.
     pub truth: Truth,
+    /// What is worth showing of the second month.
+    pub tales: Vec<Tale>,
+    world: World,
+}
+
+/// What nodes tell of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct World {
+    requests: Vec<work::Request>,
+    runs: Vec<schedule::Run>,
+    sessions: Vec<sessions::Session>,
+    closures: Vec<pool::Closure>,
+    allotment: cards::Allotment,
+    house: tenants::House,
+    clock: clock::Clock,
+    boots: Vec<u128>,
+}
+
+/// What one node's collector spooled in one UTC day: the rows of a segment a stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DemoSpool {
+    /// The node.
+    pub node: Name,
+    /// Its kernel's boot id, which names its segments.
+    pub boot: u128,
+    /// The number of the segments.
+    pub sequence: u64,
+    /// The rows.
+    pub rows: NodeDay,
+}
+
+impl DemoSite {
+    /// What the nodes' collectors told of the second month, node by node, day by day. Collectors came with that month; the one before has records alone.
+    pub fn spools(&self) -> Vec<DemoSpool> {
+        let World { requests, runs, sessions, closures, allotment, house, clock, boots } = &self.world;
+        let scene = spool::Scene { requests, runs, sessions, closures, lost: &allotment.lost, house, clock };
+        let mut sequence = 0;
+        let of_day = |((node, _), rows): ((usize, i32), NodeDay)| {
+            sequence += 1;
+            DemoSpool { node: pool::NODES[node].name.into(), boot: boots[node], sequence, rows }
+        };
+        spool::spool(&scene).into_iter().map(of_day).collect()
+    }
 }
 
 /// Simulates the site for the two months that end with `months_end`, the last whole month.
@@ -95,6 +148,10 @@ pub fn demo_site(seed: u64, months_end: Month) -> DemoSite {
     let (runs, closures) = schedule::run(&requests, closures, &clock);
     let sessions = sessions::draw(&mut session_rng, &clock);
     let uuids = sessions::uuids(&mut uuid_rng);
+    let mut node_rng = rng.fork();
+    let boots = pool::NODES.iter().map(|_| u128::from(node_rng.next()) << 64 | u128::from(node_rng.next())).collect();
+    let allotment = cards::allot(&requests, &runs, &closures, clock.end_s);
+    let house = tenants::house(&mut node_rng, &requests, &runs, &sessions, (&closures, &allotment), &uuids, &clock);
 
     let file = |name, kind, map, text: String| DemoFile { name, kind, map, bytes: text.into_bytes() };
     let files = vec![
@@ -113,6 +170,8 @@ pub fn demo_site(seed: u64, months_end: Month) -> DemoSite {
         zone: clock.zone,
         covers: clock::Clock::stretch(clock.start_s, clock.end_s).expect("two months are longer than nothing"),
         as_of: Timestamp::from_unix_s(clock.end_s),
-        truth: truth::truth(&requests, &runs, &sessions, &closures, &clock),
+        truth: truth::truth(&requests, &runs, &sessions, &closures, &house, &clock),
+        tales: tale::tales(&requests, &runs, &closures, &allotment, &house),
+        world: World { requests, runs, sessions, closures, allotment, house, clock, boots },
     }
 }

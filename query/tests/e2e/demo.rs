@@ -114,3 +114,85 @@ fn the_pool_is_what_the_simulated_world_was() {
     assert_pool(&site, &world);
     site.ok("verify");
 }
+
+/// The seed's demo by the command itself, in September and October 2025: files, prices, and what its nodes told.
+fn run_demo(site: &Site) -> (DemoSite, String) {
+    let printed = site.ok("demo --no-serve --seed 7 --month 2025-10");
+    (world(7), printed)
+}
+
+/// As `ledger/books` says of ticks, here through Parquet, tables and reports: exact where looks can tell, else within the truth's own bound.
+#[test]
+fn what_held_time_went_into_is_what_the_simulated_world_did() {
+    let site = Site::new();
+    let (world, _) = run_demo(&site);
+    assert_true(&site, &world);
+    let report = site.report("usage --by project,month");
+    for ((project, month), truth) in &world.truth.used {
+        let month = month.to_string();
+        let of =
+            |row: &&std::collections::BTreeMap<String, String>| row["project"] == *project && row["month"] == month;
+        let row = report.0.iter().find(of).unwrap();
+        let is_near = |column: &str, expected: CardTime, off_by: CardTime| {
+            // Of a month that nobody saw these are absent, and nothing was.
+            let told = if row[column].is_empty() { 0 } else { micros(&row[column]) };
+            let off = (told - hours(expected)).abs();
+            assert!(off <= hours(off_by) + 1, "{column} of {project} in {month}: {told} is {expected:?}, off by {off}");
+        };
+        is_near("unseen_card_hours", truth.unseen, CardTime::ZERO);
+        is_near("lost_card_hours", truth.lost, CardTime::ZERO);
+        is_near("effective_card_hours", truth.effective, truth.busy_off_by);
+        is_near("idle_card_hours", truth.idle, truth.idle_off_by);
+        is_near("underused_card_hours", truth.underused, truth.busy_off_by + truth.idle_off_by);
+        // A kWh has 3,600,000,000 mJ, and six decimals in a report.
+        let told = if row["energy_kwh"].is_empty() { 0 } else { micros(&row["energy_kwh"]) };
+        let off = (told - truth.energy_micro / 3_600_000).abs();
+        assert!(off <= i128::from(truth.energy_off_by_mj) / 3_600 + 1, "energy of {project} in {month}: off by {off}");
+    }
+    // All that cards drew while they were read, held or not, is in the tables to the last mJ.
+    let drawn = site.sql("select cast(sum(energy_mj) as bigint) as mj from usage");
+    assert_eq!(drawn.only("mj"), world.truth.drawn_mj.values().sum::<i64>().to_string());
+    assert_eq!(site.sql("select count(*) as n from conflicts").only("n"), "0");
+    let verdict = site.ok("verify");
+    assert!(verdict.contains("the books balance: every check is proven"), "{verdict}");
+}
+
+/// The commands that the demo names are run as they stand, and show what it says.
+#[test]
+fn a_demo_names_what_is_worth_a_look_and_the_command_that_shows_it() {
+    let site = Site::new();
+    let (world, printed) = run_demo(&site);
+    let commands: Vec<&str> = printed.lines().filter(|line| line.starts_with("    cardhour ")).collect();
+    assert_eq!(commands.len(), 3, "{printed}");
+    let run = |command: &str| {
+        let binary = std::path::Path::new(env!("CARGO_BIN_EXE_cardhour")).parent().unwrap().display().to_string();
+        let path = format!("{binary}:{}", std::env::var("PATH").unwrap_or_default());
+        let shell = std::process::Command::new("sh")
+            .args(["-c", &format!("{} --format csv", command.trim())])
+            .env("PATH", path)
+            .output()
+            .unwrap();
+        assert!(shell.status.success(), "{command}: {}", String::from_utf8_lossy(&shell.stderr));
+        crate::site::Rows::parse(&String::from_utf8(shell.stdout).unwrap())
+    };
+    let [notebook, starved, fault] = &world.tales[..] else { panic!("three tales: {:?}", world.tales) };
+    let idle = run(commands[0]).by("user", "idle_card_hours");
+    // Five days and four hours, less the hour of work, the odd quarter hour beside it, and what else its user leaves open.
+    assert!(micros(&idle[notebook.user]) > 122 * 1_000_000, "{idle:?}");
+    let samples = run(commands[1]);
+    assert_eq!(samples.0.len(), 12);
+    for row in &samples.0 {
+        // A saw-tooth between 5 and 32 %, while more than a gigabyte a second comes from the host: 900 of them in a quarter hour, for each card.
+        assert!(
+            (5_000_000 - 1_000_000..33_000_000).contains(&micros(&row["sm_pct"][..row["sm_pct"].len().min(9)])),
+            "{row:?}"
+        );
+    }
+    let events = run(commands[2]);
+    let told: Vec<(&str, &str)> = events.0.iter().map(|row| (row["kind"].as_str(), row["number"].as_str())).collect();
+    assert!(told.contains(&("xid", "79")) && told.contains(&("card_lost", "15")) && told.contains(&("card_found", "")));
+    let lost =
+        site.report(&format!("waste --by user,state --from {} --to {}", fault.during.start(), fault.during.end()));
+    let lost: Vec<_> = lost.0.iter().filter(|row| row["user"] == fault.user && row["state"] == "failed").collect();
+    assert!(!lost.is_empty() && micros(&lost[0]["lost_card_hours"]) > 0, "{lost:?}");
+}

@@ -7,7 +7,7 @@ use chrono::Datelike;
 pub const ZONE: &str = "Asia/Shanghai";
 
 /// Two whole months in [`ZONE`].
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
     /// The months, in order.
     pub months: [Month; 2],

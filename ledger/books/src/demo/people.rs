@@ -13,6 +13,8 @@ pub struct Project {
     pub habits: [u32; 4],
     /// What its runs are called.
     pub words: &'static [&'static str],
+    /// How busy its training keeps a card. Unit: thousandths.
+    pub busy_milli: i64,
 }
 
 /// All projects: three organisations, nine projects, 25 people, two of them in two projects.
@@ -23,6 +25,7 @@ pub const PROJECTS: [Project; 9] = [
         users: &["chen.wei", "a.okafor", "lin.yutong"],
         habits: [6, 2, 5, 8],
         words: &["grasp-bc", "grasp-rl", "tactile", "suction"],
+        busy_milli: 560,
     },
     Project {
         name: "world-model",
@@ -30,6 +33,7 @@ pub const PROJECTS: [Project; 9] = [
         users: &["zhao.rui", "m.petrov", "huang.jie", "s.iyer"],
         habits: [14, 1, 4, 2],
         words: &["wm-12b", "wm-3b", "wm-tokenizer", "wm-ablation"],
+        busy_milli: 840,
     },
     Project {
         name: "speech-front",
@@ -37,6 +41,7 @@ pub const PROJECTS: [Project; 9] = [
         users: &["guo.min", "t.nakamura"],
         habits: [4, 8, 3, 2],
         words: &["asr-stream", "wake-word", "tts-serve"],
+        busy_milli: 610,
     },
     Project {
         name: "sim2real",
@@ -44,6 +49,7 @@ pub const PROJECTS: [Project; 9] = [
         users: &["lin.yutong", "d.moreau", "xu.kai"],
         habits: [3, 1, 5, 14],
         words: &["isaac-rollout", "domain-rand", "replay"],
+        busy_milli: 480,
     },
     Project {
         name: "climate-emulator",
@@ -51,6 +57,7 @@ pub const PROJECTS: [Project; 9] = [
         users: &["r.lindqvist", "wang.shuo", "e.duarte"],
         habits: [9, 2, 4, 5],
         words: &["era5-fno", "downscale", "ensemble"],
+        busy_milli: 660,
     },
     Project {
         name: "reading-tutor",
@@ -58,6 +65,7 @@ pub const PROJECTS: [Project; 9] = [
         users: &["sun.jia", "k.mbeki", "p.novak"],
         habits: [5, 7, 6, 3],
         words: &["tutor-sft", "tutor-dpo", "tutor-serve", "eval-reading"],
+        busy_milli: 720,
     },
     Project {
         name: "cryo-em",
@@ -65,6 +73,7 @@ pub const PROJECTS: [Project; 9] = [
         users: &["f.rossi", "ma.lei", "j.weber"],
         habits: [3, 0, 5, 12],
         words: &["particle-pick", "refine3d", "motioncor"],
+        busy_milli: 430,
     },
     Project {
         name: "binder-design",
@@ -72,6 +81,7 @@ pub const PROJECTS: [Project; 9] = [
         users: &["tang.xin", "o.haddad", "j.weber"],
         habits: [8, 3, 4, 10],
         words: &["rfd-sample", "mpnn", "fold-check"],
+        busy_milli: 770,
     },
     Project {
         name: "screening",
@@ -79,6 +89,7 @@ pub const PROJECTS: [Project; 9] = [
         users: &["luo.fang", "b.andersen", "he.ying"],
         habits: [2, 6, 3, 9],
         words: &["dock-batch", "admet-serve", "dock-rescore"],
+        busy_milli: 390,
     },
 ];
 

@@ -63,7 +63,7 @@ impl Why {
 }
 
 /// A stretch in which some cards of a node are not for everybody.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closure {
     /// Index into [`NODES`]. Where it is not announced, the schedule puts it on the busiest node of that model.
     pub node: usize,
@@ -75,6 +75,8 @@ pub struct Closure {
     pub end_s: i64,
     /// Why.
     pub why: Why,
+    /// The run whose card it was, where a card is lost: index into the schedule's runs, which knows it.
+    pub hit: Option<usize>,
 }
 
 /// A dated reservation. It takes whole nodes, each as a [`Closure`] with [`Why::Reserved`].
@@ -102,6 +104,7 @@ pub fn closures(clock: &Clock) -> Vec<Closure> {
         start_s: from,
         end_s: to,
         why,
+        hit: None,
     };
     let mut closures = vec![
         all(6, clock.at(0, 0, 0, 0), clock.at(0, 7, 10, 0), Why::NotYetInService),
@@ -114,6 +117,7 @@ pub fn closures(clock: &Clock) -> Vec<Closure> {
             start_s: clock.at(1, 19, 14, 5),
             end_s: clock.at(1, 21, 16, 45),
             why: Why::LostCard,
+            hit: None,
         },
     ];
     for (index, (from, to)) in

@@ -23,7 +23,7 @@ const FIRST_JOB: u64 = 410_217;
 const FIRST_DB_INDEX: u64 = 6_003_311;
 
 /// One run of a job, or its wait for one.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
     /// Index into the requests.
     pub request: usize,
@@ -199,7 +199,7 @@ impl Pool<'_> {
 
     /// A closure begins: what it hits unannounced ends here.
     fn close(&mut self, closure: usize, now_s: i64) {
-        let Closure { mut node, cards, why, .. } = self.closures[closure];
+        let Closure { mut node, why, .. } = self.closures[closure];
         if !why.announced() {
             let model = NODES[node].model;
             let same = (0..NODES.len()).filter(|other| NODES[*other].model == model);
@@ -218,12 +218,16 @@ impl Pool<'_> {
                 }
             }
             Why::LostCard => {
-                let youngest = on_node.into_iter().rfind(|run| self.request(*run).cards_per_node > 0);
-                if let Some(run) = youngest
-                    && self.in_use[node] + cards > NODES[node].slurm_cards
-                {
+                // Of those on the node, the run that loses most by it.
+                let work_s = |run: &usize| {
+                    let cards = i64::from(self.request(*run).cards());
+                    cards * self.runs[*run].start_s.map_or(0, |start_s| now_s - start_s)
+                };
+                let hit = on_node.into_iter().max_by_key(|run| (work_s(run), *run)).filter(|run| work_s(run) > 0);
+                if let Some(run) = hit {
                     self.stop(run, JobState::Failed, now_s);
                 }
+                self.closures[closure].hit = hit;
             }
             Why::NotYetInService | Why::Maintenance | Why::Reserved(_) => {}
         }

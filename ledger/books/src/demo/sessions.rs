@@ -1,13 +1,14 @@
 //! Notebooks that share cards: each holds a declared part of one card, and the parts of a card never add up to more than one.
 
 use super::clock::Clock;
+use super::habit::LOOK_S;
 use super::people::PROJECTS;
 use super::pool::{NODES, SHARED_NODE};
 use super::rng::Rng;
 use std::fmt::Write;
 
 /// One notebook session.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Session {
     /// Its id.
     pub id: String,
@@ -43,7 +44,8 @@ pub fn draw(rng: &mut Rng, clock: &Clock) -> Vec<Session> {
         let phase = *rng.weighted(&[(75, "stopped"), (15, "culled"), (10, "failed")]);
         if let Some(card) = (0..SHARED_CARDS).find(|card| taken_milli(&sessions, *card, start_s) + share_milli <= 1000)
         {
-            let end_s = start_s + length_s;
+            // The hub starts and ends notebooks when it looks, every 15 seconds.
+            let (start_s, end_s) = (start_s / LOOK_S * LOOK_S, (start_s + length_s) / LOOK_S * LOOK_S);
             let over = end_s < clock.end_s;
             sessions.push(Session {
                 id: format!("nb-{:05}", 2001 + sessions.len()),
@@ -74,17 +76,20 @@ fn taken_milli(sessions: &[Session], card: usize, at_s: i64) -> u32 {
 
 /// The shared cards' UUIDs.
 pub fn uuids(rng: &mut Rng) -> [String; SHARED_CARDS] {
-    std::array::from_fn(|_| {
-        let (a, b) = (rng.next(), rng.next());
-        format!(
-            "GPU-{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
-            a >> 32,
-            a >> 16 & 0xffff,
-            a & 0xffff,
-            b >> 48,
-            b & 0xffff_ffff_ffff
-        )
-    })
+    std::array::from_fn(|_| uuid(rng))
+}
+
+/// A card's UUID.
+pub fn uuid(rng: &mut Rng) -> String {
+    let (a, b) = (rng.next(), rng.next());
+    format!(
+        "GPU-{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
+        a >> 32,
+        a >> 16 & 0xffff,
+        a & 0xffff,
+        b >> 48,
+        b & 0xffff_ffff_ffff
+    )
 }
 
 /// The hub's export.

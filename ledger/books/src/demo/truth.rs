@@ -1,13 +1,17 @@
 //! What the simulated world really held, added up from its own schedule and sharing no code with the import.
 
+mod used;
+
 use super::clock::Clock;
 use super::people::PROJECTS;
 use super::pool::{Closure, NODES, Why};
 use super::schedule::Run;
 use super::sessions::Session;
+use super::tenants::House;
 use super::work::Request;
 use cardhour_domain::{CardShare, CardTime, Month};
 use std::collections::{BTreeMap, BTreeSet};
+pub use used::UsedTruth;
 
 /// What was held, by whom, and what the pool was otherwise, by month of the demo's zone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,6 +20,10 @@ pub struct Truth {
     pub held: BTreeMap<(&'static str, Month), CardTime>,
     /// The pool as a whole, by month.
     pub pool: BTreeMap<Month, PoolTruth>,
+    /// Where held time went, by project and month.
+    pub used: BTreeMap<(&'static str, Month), UsedTruth>,
+    /// What all cards drew while they were read, held or not, by month. Unit: mJ.
+    pub drawn_mj: BTreeMap<Month, i64>,
     /// Jobs, tasks of arrays and sessions that were ever asked for; the tasks of an array that still wait are one, as Slurm has them.
     pub jobs: u64,
     /// Runs of them, those that never started among them.
@@ -38,7 +46,14 @@ pub struct PoolTruth {
 }
 
 /// Adds it up.
-pub fn truth(requests: &[Request], runs: &[Run], sessions: &[Session], closures: &[Closure], clock: &Clock) -> Truth {
+pub fn truth(
+    requests: &[Request],
+    runs: &[Run],
+    sessions: &[Session],
+    closures: &[Closure],
+    house: &House,
+    clock: &Clock,
+) -> Truth {
     let waiting: Vec<u64> =
         runs.iter().filter(|run| run.waits_in_array(&requests[run.request])).map(|run| run.array_job).collect();
     let folded = waiting.len() - waiting.iter().collect::<BTreeSet<_>>().len();
@@ -47,6 +62,7 @@ pub fn truth(requests: &[Request], runs: &[Run], sessions: &[Session], closures:
         attempts: (runs.len() - folded + sessions.len()) as u64,
         ..Truth::default()
     };
+    used::add_used(&mut truth, house, clock);
     for month in clock.months {
         let mut pool = PoolTruth::default();
         let within = |cards_milli: u32, start_s: i64, end_s: i64| {

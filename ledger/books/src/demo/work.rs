@@ -4,6 +4,7 @@ use super::clock::Clock;
 use super::people::PROJECTS;
 use super::pool::{Closure, Why};
 use super::rng::Rng;
+use super::tale::TaleKind;
 use cardhour_domain::JobState;
 
 /// A partition of the scheduler. The order is the order in which the scheduler serves them.
@@ -32,7 +33,7 @@ impl Queue {
 }
 
 /// A job as it was submitted; a task of an array is a job of its own.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     /// Index into `people::PROJECTS`.
     pub project: usize,
@@ -68,6 +69,8 @@ pub struct Request {
     pub patience_s: Option<i64>,
     /// The reservation it asks for: index into `pool::RESERVATIONS`.
     pub reservation: Option<usize>,
+    /// What is worth showing of it.
+    pub tale: Option<TaleKind>,
 }
 
 impl Request {
@@ -132,6 +135,7 @@ pub fn draw(rng: &mut Rng, clock: &Clock, closures: &[Closure]) -> Vec<Request> 
     }
     camps(rng, closures, &mut requests);
     rush(rng, clock, &mut requests);
+    tales(clock, &mut requests);
     requests.sort_by_key(|request| request.submit_s);
     requests
 }
@@ -196,6 +200,7 @@ fn request(rng: &mut Rng, project: usize, user: &'static str, queue: Queue, shap
         suspend_s: if queue == Queue::Batch && rng.chance(15) { rng.between(5 * 60, 45 * 60) } else { 0 },
         patience_s: rng.chance(60).then(|| rng.between(20, 4 * 3600)),
         reservation: None,
+        tale: None,
     }
 }
 
@@ -239,4 +244,34 @@ fn rush(rng: &mut Rng, clock: &Clock, requests: &mut Vec<Request>) {
         job.patience_s = None;
         requests.push(job);
     }
+}
+
+/// The jobs that every demo has to show, between the failure of the second month and its end.
+fn tales(clock: &Clock, requests: &mut Vec<Request>) {
+    let job = |project: usize, user, queue, name: &str, cards: u32, submit_s: i64, run_s: i64, tale| Request {
+        project,
+        user: PROJECTS[project].users[user],
+        queue,
+        name: name.to_owned(),
+        task: None,
+        models: &["h200"],
+        nodes: 1,
+        cards_per_node: cards,
+        cpus_per_node: 12 * cards,
+        submit_s,
+        limit_s: 7 * 86_400,
+        run_s,
+        // Who looks in after days stops it by hand.
+        ending: JobState::Cancelled,
+        requeue_after_s: None,
+        suspend_s: 0,
+        patience_s: None,
+        reservation: None,
+        tale: Some(tale),
+    };
+    let idle_s = 5 * 86_400 + 4 * 3600 + 11 * 60;
+    requests.push(job(5, 1, Queue::Dev, "jupyter", 1, clock.at(1, 10, 9, 12), idle_s, TaleKind::IdleNotebook));
+    let starved =
+        job(4, 1, Queue::Train, "downscale-stream", 4, clock.at(1, 22, 9, 40), 40 * 3600, TaleKind::InputBound);
+    requests.push(Request { ending: JobState::Completed, limit_s: 3 * 86_400, ..starved });
 }

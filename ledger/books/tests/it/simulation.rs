@@ -28,7 +28,7 @@ fn bytes<'a>(site: &'a DemoSite, name: &str) -> &'a [u8] {
 }
 
 /// The attempts of each jobs file, as `import jobs` makes them.
-fn import(site: &DemoSite) -> Vec<Vec<Arc<Attempt>>> {
+pub fn import(site: &DemoSite) -> Vec<Vec<Arc<Attempt>>> {
     let jobs = site.files.iter().filter(|file| file.kind == DemoFileKind::Jobs);
     jobs.map(|file| {
         let map = std::str::from_utf8(bytes(site, file.map.unwrap())).unwrap();
@@ -45,7 +45,7 @@ fn import(site: &DemoSite) -> Vec<Vec<Arc<Attempt>>> {
 }
 
 /// Takes deliveries in one after the other, as the ledger does.
-fn deliver(deliveries: Vec<Vec<Arc<Attempt>>>) -> BTreeMap<AttemptKey, Arc<Attempt>> {
+pub fn deliver(deliveries: Vec<Vec<Arc<Attempt>>>) -> BTreeMap<AttemptKey, Arc<Attempt>> {
     let mut books: BTreeMap<AttemptKey, Versioned> = BTreeMap::new();
     for delivery in deliveries {
         let standing: Vec<(String, Version)> =
@@ -64,7 +64,7 @@ fn deliver(deliveries: Vec<Vec<Arc<Attempt>>>) -> BTreeMap<AttemptKey, Arc<Attem
 }
 
 /// Nodes, reservations and outages, as `import` reads them without a map.
-fn cluster(site: &DemoSite) -> Cluster {
+pub fn cluster(site: &DemoSite) -> Cluster {
     fn all<T: std::fmt::Debug>(listed: Result<Listed<T>, ListError>) -> Vec<T> {
         let listed = listed.unwrap();
         assert_eq!(listed.rejected, []);
@@ -93,7 +93,7 @@ fn seeds() -> Vec<u64> {
     }
 }
 
-fn world(seed: u64) -> DemoSite {
+pub fn world(seed: u64) -> DemoSite {
     demo_site(seed, Month::parse("2025-10").unwrap())
 }
 
