@@ -104,6 +104,8 @@ pub struct Stage<'a> {
     has_begun: bool,
     /// A tick that is under way.
     tick: Option<i64>,
+    /// The last that the wall clock showed when the collector was awake.
+    last_shown: Option<i64>,
     /// When the last one began, by the machine's clock.
     ticked: Instant,
     service: Life,
@@ -154,6 +156,7 @@ impl<'a> Stage<'a> {
             collector: Life::Dead(0),
             has_begun: false,
             tick: None,
+            last_shown: None,
             ticked: Instant::now(),
             service: Life::Dead(0),
             service_port: Arc::default(),
@@ -245,6 +248,11 @@ impl<'a> Stage<'a> {
         self.clock.write_all_at(&bytes, 0).unwrap();
     }
 
+    /// The tick that the wall clock shows.
+    fn shown(&self) -> i64 {
+        (self.now_ms + self.ahead_ms).div_euclid(TICK_MS)
+    }
+
     /// What the collector waits for. Unit: milliseconds, rounded up.
     fn wakes_ms(&self) -> i64 {
         let mut bytes = [0; 8];
@@ -274,7 +282,9 @@ impl<'a> Stage<'a> {
         if self.wakes_ms() <= self.now_ms {
             return false;
         }
-        self.has_begun = true;
+        if !std::mem::replace(&mut self.has_begun, true) {
+            self.last_shown = Some(self.shown());
+        }
         if let Some(tick) = self.tick.take() {
             self.witness.tick(self.story, tick, self.ahead_ms / TICK_MS, self.is_disk_full, false);
         }
@@ -304,9 +314,13 @@ impl<'a> Stage<'a> {
             return;
         }
         self.now_ms = next_ms;
-        if self.has_begun && matches!(self.collector, Life::Alive(_)) && self.now_ms % TICK_MS == 0 {
-            self.tick = Some(self.now_ms / TICK_MS);
-            self.ticked = Instant::now();
+        if self.has_begun && matches!(self.collector, Life::Alive(_)) && self.wakes_ms() <= self.now_ms {
+            // A collector that wakes up under another tick than before has one, also when the clock was set and the tick has long begun.
+            let shown = self.shown();
+            if self.last_shown.replace(shown) != Some(shown) {
+                self.tick = Some(self.now_ms / TICK_MS);
+                self.ticked = Instant::now();
+            }
         }
         self.write_clock();
     }
