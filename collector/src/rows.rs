@@ -5,7 +5,7 @@
 
 use crate::holders::{Held, Look, Worked};
 use crate::probe::TickReadings;
-use crate::sampler::Stepped;
+use crate::sampler::{Stepped, WAIT_FOR_CLOCK_MS};
 use cardhour_domain::columns::Rows;
 use cardhour_domain::{
     Activity, AttemptKey, Gap, Interval, Name, NodeEvent, Observation, Percent, Reading, Sample, SeenDevice, Timestamp,
@@ -21,6 +21,7 @@ pub struct RowMaker {
     step_ms: i64,
     /// Who was seen on which device at the tick before, and when that was.
     before: BTreeSet<(AttemptKey, Name)>,
+    /// The last tick that was told, on the wall clock.
     last_tick: Option<Timestamp>,
 }
 
@@ -49,7 +50,9 @@ impl RowMaker {
             Some(during) => look.watched.into_iter().map(|card_uuid| self.watch(card_uuid, during)).collect(),
             None => Vec::new(),
         };
-        self.last_tick = Some(readings.tick);
+        if self.from(readings.tick).is_some() {
+            self.last_tick = Some(readings.tick);
+        }
         let all = [
             Rows::Observations(observations),
             Rows::Watches(watches),
@@ -61,9 +64,9 @@ impl RowMaker {
         all.into_iter().filter(|rows| !rows.is_empty()).collect()
     }
 
-    /// From a tick to the next. None where the clock was set back and the time was told before.
+    /// From a tick to the next. None where the clock was set back and the time was told before, as samples have it.
     fn from(&self, tick: Timestamp) -> Option<Interval> {
-        if self.last_tick.is_some_and(|last| tick <= last) {
+        if self.last_tick.is_some_and(|last| tick <= last && last.ms_since(tick) <= WAIT_FOR_CLOCK_MS) {
             return None;
         }
         Interval::new(tick, Timestamp::from_unix_ms(tick.unix_ms() + self.step_ms))
@@ -197,6 +200,46 @@ mod tests {
         assert_eq!(parts(pct(50_000), &[&one, &two]), [pct(16_666), pct(33_333)]);
         assert_eq!(parts(pct(50_000), &[&one]), [pct(50_000)]);
         assert_eq!(parts(pct(0), &[&worked(Reading::Seen(0)), &worked(Reading::Seen(0))]), [pct(0), pct(0)]);
+    }
+
+    /// What is told from a tick on, each 15 s.
+    fn told(ticks_s: &[i64]) -> Vec<i64> {
+        let mut maker = RowMaker::new("lab".into(), "n1".into(), 15_000);
+        let mut told = Vec::new();
+        for tick_s in ticks_s {
+            let tick = Timestamp::from_unix_s(*tick_s);
+            let readings = TickReadings {
+                at: crate::probe::Moment { monotonic_us: 0, wall: tick },
+                tick,
+                generation: 1,
+                devices: Vec::new(),
+                processes: Vec::new(),
+                listings: Vec::new(),
+                vgpus: Vec::new(),
+                events: Vec::new(),
+                layout: Vec::new(),
+            };
+            let look = Look { watched: BTreeSet::from(["G1".into()]), ..Look::default() };
+            let stepped = Stepped { samples: Vec::new(), events: Vec::new() };
+            let rows = maker.rows(&readings, stepped, look, Vec::new());
+            told.extend(rows.iter().flat_map(|rows| match rows {
+                Rows::Watches(rows) => rows.iter().map(|row| row.during.start().unix_ms() / 1000).collect(),
+                _ => Vec::new(),
+            }));
+        }
+        told
+    }
+
+    /// By hand: at 7,200 s the clock is set back by an hour; what it shows then was told, up to and with 7,200.
+    #[test]
+    fn an_hour_that_the_clock_shows_twice_is_told_once() {
+        assert_eq!(told(&[7_185, 7_200, 3_600, 3_615, 7_185, 7_200, 7_215]), [7_185, 7_200, 7_215]);
+    }
+
+    #[test]
+    fn a_clock_that_was_wrong_by_years_silences_nobody() {
+        let wrong = 3 * 365 * 86_400;
+        assert_eq!(told(&[wrong, wrong + 15, 900, 915]), [wrong, wrong + 15, 900, 915]);
     }
 
     #[test]

@@ -64,6 +64,10 @@ impl Sampler {
 /// A wall clock that is this far from where it was going was set, not slewed. Unit: milliseconds.
 const CLOCK_STEP_MS: i64 = 500;
 
+/// A clock that was set back by no more than that is waited for, until it shows times that weren't told. One that was set back further was wrong
+/// before, as of a node that starts with an empty battery: what it showed is left as it was told, and telling begins anew. Unit: milliseconds.
+pub(crate) const WAIT_FOR_CLOCK_MS: i64 = 24 * 60 * 60 * 1000;
+
 /// A device that nobody has told of for so long is forgotten: instances come and go for years. Unit: milliseconds.
 const FORGET_AFTER_MS: i64 = 24 * 60 * 60 * 1000;
 

@@ -1,6 +1,6 @@
 //! Which stretch of time a row covers.
 
-use super::CLOCK_STEP_MS;
+use super::{CLOCK_STEP_MS, WAIT_FOR_CLOCK_MS};
 use crate::probe::Moment;
 use cardhour_domain::{Interval, Timestamp};
 
@@ -35,7 +35,8 @@ pub struct Span {
 }
 
 impl SpanMeter {
-    /// The stretch that ends with this reading; none for the first, and none while a clock that was set back shows a time that is told already.
+    /// The stretch that ends with this reading; none for the first, and none while a clock that was set back shows a time that is told already. One
+    /// that was set back by more than a day was wrong before: its first reading is a first again.
     ///
     /// Neighbours meet. A clock that was set forward leaves a gap before the row, and the row is as long as what went by; one that was set
     /// back lets the row start where the last one ended.
@@ -46,8 +47,9 @@ impl SpanMeter {
         } else {
             End { wall: at.wall, us: at.monotonic_us, offset_ms: at.offset_ms() }
         };
-        self.is_first = self.told.is_none();
-        let Some(told) = self.told else {
+        let told = self.told.filter(|told| told.wall.ms_since(end.wall) <= WAIT_FOR_CLOCK_MS);
+        self.is_first = told.is_none();
+        let Some(told) = told else {
             self.told = Some(end);
             return None;
         };
@@ -104,5 +106,16 @@ mod tests {
             next(&mut meter, 3_645_000, 3_650_000, 3_645_000).map(|(start, end, _)| (start, end)),
             Some((3_635_000, 3_650_000))
         );
+    }
+
+    #[test]
+    fn a_clock_that_was_wrong_by_years_silences_no_card() {
+        let mut meter = SpanMeter::default();
+        let wrong = 3 * 365 * 86_400_000;
+        assert_eq!(next(&mut meter, 0, wrong, wrong), None);
+        assert_eq!(next(&mut meter, 15_000, wrong + 15_000, wrong + 15_000), Some((wrong, wrong + 15_000, 15_000)));
+        assert_eq!(next(&mut meter, 30_000, 900_000, 900_000), None);
+        assert!(meter.has_started_now());
+        assert_eq!(next(&mut meter, 45_000, 915_000, 915_000), Some((900_000, 915_000, 15_000)));
     }
 }

@@ -175,7 +175,7 @@ fn a_demo_names_what_is_worth_a_look_and_the_command_that_shows_it() {
         assert!(shell.status.success(), "{command}: {}", String::from_utf8_lossy(&shell.stderr));
         crate::site::Rows::parse(&String::from_utf8(shell.stdout).unwrap())
     };
-    let [notebook, starved, fault] = &world.tales[..] else { panic!("three tales: {:?}", world.tales) };
+    let [notebook, _, fault] = &world.tales[..] else { panic!("three tales: {:?}", world.tales) };
     let idle = run(commands[0]).by("user", "idle_card_hours");
     // Five days and four hours, less the hour of work, the odd quarter hour beside it, and what else its user leaves open.
     assert!(micros(&idle[notebook.user]) > 122 * 1_000_000, "{idle:?}");

@@ -210,8 +210,8 @@ fn what_is_missing_to_read_a_source_is_said() {
     let scrape = site.file("a.prom", "DCGM_FI_DEV_GPU_UTIL{UUID=\"GPU-1\",Hostname=\"n1\"} 50\n");
     let log = site.file("log.csv", LOG.to_owned() + &rows(1..=2, 1));
     for (words, says) in [
-        (format!("{scrape}"), "--at TIME says when this text was scraped"),
-        (format!("{log}"), "nothing says how the file is written"),
+        (scrape.clone(), "--at TIME says when this text was scraped"),
+        (log.clone(), "nothing says how the file is written"),
         (format!("{log} --format nvidia-smi-csv"), "--node NAME says it"),
         (format!("{log} --format prometheus"), "--url"),
         ("--url http://127.0.0.1:1".to_owned(), "--from"),
