@@ -6,7 +6,6 @@ mod field_reports;
 mod names;
 mod node;
 mod page;
-mod prometheus;
 mod rules;
 mod scrapes;
 mod trouble;

@@ -16,7 +16,7 @@ fn collector() -> PathBuf {
 }
 
 /// The daemon on made-up cards.
-fn started(config: &Path, scene: &Path) -> Child {
+pub fn started(config: &Path, scene: &Path) -> Child {
     Command::new(collector())
         .arg("--config")
         .arg(config)
@@ -37,7 +37,7 @@ impl Drop for Ended {
     }
 }
 
-fn ended_well(mut child: Child) -> bool {
+pub fn ended_well(mut child: Child) -> bool {
     assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
     let since = Instant::now();
     while since.elapsed() < Duration::from_secs(30) {
@@ -181,7 +181,7 @@ fn a_service_that_cannot_use_its_certificate_says_which_file() {
 }
 
 /// A scenario of two cards: the first half busy under a process, the second free.
-fn half_busy(pid: u32) -> String {
+pub fn half_busy(pid: u32) -> String {
     format!(
         "[[card]]\npreset = \"h100\"\ncurve.sm = 50\ncurve.power_w = 400\n[[card]]\npreset = \"h100\"\n\
          [[process]]\npid = {pid}\ncard = 0\nmemory_mib = 1000\nsm_pct = 50\n"

@@ -1,12 +1,13 @@
 //! `import metrics`: real captures of nvidia-smi and a real Prometheus, to the report.
 
-use crate::site::{Site, shared, skipped};
+use crate::site::{Site, shared};
+use cardhour_test_prometheus::{Prometheus, has};
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::Stdio;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// The log in one capture: its header, and the rows of the idle and the loaded machine.
 fn capture(name: &str) -> Option<String> {
@@ -232,69 +233,10 @@ fn what_is_missing_to_read_a_source_is_said() {
     assert_eq!(site.sql("select interval_ms, source from samples").only("interval_ms"), "60000");
 }
 
-/// A real Prometheus on this machine's loopback, with a folder of its own.
-struct Prometheus {
-    child: Child,
-    port: u16,
-    _folder: tempfile::TempDir,
-}
-
-impl Drop for Prometheus {
-    fn drop(&mut self) {
-        _ = self.child.kill();
-        _ = self.child.wait();
-    }
-}
-
-fn program(name: &str) -> Option<PathBuf> {
-    std::env::split_paths(&std::env::var_os("PATH")?).map(|folder| folder.join(name)).find(|path| path.is_file())
-}
-
-impl Prometheus {
-    /// With these series. None, said aloud, where it isn't installed.
-    fn with(openmetrics: &str) -> Option<Self> {
-        let (Some(prometheus), Some(promtool)) = (program("prometheus"), program("promtool")) else {
-            skipped("prometheus and promtool (Debian: prometheus)");
-            return None;
-        };
-        let folder = tempfile::tempdir().unwrap();
-        let file = |name: &str| folder.path().join(name);
-        std::fs::write(file("series.om"), openmetrics).unwrap();
-        std::fs::write(file("prometheus.yml"), "global:\n  scrape_interval: 1m\n").unwrap();
-        let made = Command::new(promtool)
-            .args(["tsdb", "create-blocks-from", "openmetrics"])
-            .args([file("series.om"), file("data")])
-            .stdout(Stdio::null())
-            .status()
-            .unwrap();
-        assert!(made.success());
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let child = Command::new(prometheus)
-            .arg(format!("--config.file={}", file("prometheus.yml").display()))
-            .arg(format!("--storage.tsdb.path={}", file("data").display()))
-            .arg(format!("--web.listen-address=127.0.0.1:{port}"))
-            .args(["--storage.tsdb.retention.time=100y", "--log.level=error"])
-            .current_dir(folder.path())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let server = Self { child, port, _folder: folder };
-        let since = Instant::now();
-        while !server.is_ready() {
-            assert!(since.elapsed() < Duration::from_secs(60), "prometheus isn't ready after a minute");
-            std::thread::sleep(Duration::from_millis(100));
-        }
-        Some(server)
-    }
-
-    fn is_ready(&self) -> bool {
-        let Ok(mut stream) = TcpStream::connect(("127.0.0.1", self.port)) else { return false };
-        let mut answer = String::new();
-        stream.write_all(b"GET /-/ready HTTP/1.0\r\nHost: localhost\r\n\r\n").is_ok()
-            && stream.read_to_string(&mut answer).is_ok()
-            && answer.contains(" 200 ")
-    }
+/// A real Prometheus that holds [`two_days`]. None, said aloud, where it isn't installed.
+fn prometheus(test: &str) -> Option<Prometheus> {
+    let is_there = has("prometheus", test) && has("promtool", test);
+    is_there.then(|| Prometheus::holding(&two_days()))
 }
 
 /// Seconds since 1970 of 2026-03-01T00:00:00Z: 20,513 days.
@@ -423,8 +365,8 @@ fn books(site: &Site) -> [String; 3] {
 
 #[test]
 fn m14_k12_k08_two_days_of_a_real_prometheus_come_to_what_a_hand_count_gives() {
-    let Some(prometheus) = Prometheus::with(&two_days()) else { return };
-    let url = format!("--url http://127.0.0.1:{}", prometheus.port);
+    let Some(prometheus) = prometheus("m14_k12_k08_two_days") else { return };
+    let url = format!("--url {}", prometheus.url());
     let import = |site: &Site, from: &str, to: &str| {
         site.ok(&format!("import metrics --format prometheus {url} --from {from} --to {to} --cluster k8s --pod-label team --output json"))
     };
@@ -460,11 +402,11 @@ fn m14_k12_k08_two_days_of_a_real_prometheus_come_to_what_a_hand_count_gives() {
 
 #[test]
 fn what_prometheus_refuses_is_an_error_that_names_the_query_and_books_nothing() {
-    let Some(prometheus) = Prometheus::with(&two_days()) else { return };
+    let Some(prometheus) = prometheus("what_prometheus_refuses") else { return };
     let site = Site::new();
     let answer = site.run(&format!(
-        "import metrics --url http://127.0.0.1:{} --from 2026-03-01 --to 2026-03-02 --matchers cluster=",
-        prometheus.port
+        "import metrics --url {} --from 2026-03-01 --to 2026-03-02 --matchers cluster=",
+        prometheus.url()
     ));
     assert_eq!(answer.code, Some(2), "{}", answer.err);
     assert!(
@@ -475,8 +417,7 @@ fn what_prometheus_refuses_is_an_error_that_names_the_query_and_books_nothing() 
     );
     assert!(answer.err.contains("bad_data"), "{}", answer.err);
     assert!(!site.ledger().join("samples").exists());
-    let nobody = site
-        .run(&format!("import metrics --url http://127.0.0.1:{} --from 2025-03-01 --to 2025-03-02", prometheus.port));
+    let nobody = site.run(&format!("import metrics --url {} --from 2025-03-01 --to 2025-03-02", prometheus.url()));
     assert!(nobody.code == Some(0) && nobody.err.contains("no metric of a card"), "{}", nobody.err);
 }
 

@@ -216,12 +216,6 @@ pub fn python(script: &str, argument: &Path) -> Option<String> {
     Some(answer.out)
 }
 
-/// Says that a test can't run here, and for want of what. Fails where all must run.
-pub fn skipped(wanted: &str) {
-    assert!(!require_all(), "there is no {wanted}, and CARDHOUR_REQUIRE_ALL is set");
-    let _ = writeln!(std::io::stderr(), "skipped: needs {wanted}");
-}
-
 fn require_all() -> bool {
     std::env::var_os("CARDHOUR_REQUIRE_ALL").is_some_and(|value| value == "1")
 }

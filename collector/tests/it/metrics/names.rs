@@ -2,7 +2,7 @@
 
 use super::node::Node;
 use super::page::name_of;
-use super::prometheus::{has, promtool};
+use cardhour_test_prometheus::{has, promtool};
 use std::collections::BTreeSet;
 use std::path::Path;
 

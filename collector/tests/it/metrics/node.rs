@@ -1,8 +1,8 @@
 //! A node with the real collector on it.
 
 use super::page::Page;
+use cardhour_test_prometheus::free_port;
 use fake_nvml::Stage;
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -17,11 +17,6 @@ pub struct Node {
     pub stage: Stage,
     pub folder: TempDir,
     child: Child,
-}
-
-/// A port that nobody has at the moment.
-pub fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// The collector's command with a config of its own. `more` is what stands in the config before its sections.

@@ -1,6 +1,6 @@
 //! The rules that are shipped, by Prometheus's own checks.
 
-use super::prometheus::{has, promtool};
+use cardhour_test_prometheus::{has, promtool};
 use std::path::{Path, PathBuf};
 
 /// The folder of rules.

@@ -2,7 +2,7 @@
 
 use super::names::{CARD, MIXED};
 use super::node::Node;
-use super::prometheus::{Prometheus, has};
+use cardhour_test_prometheus::{Job, Prometheus, has};
 
 /// The queries of Grafana's DCGM board (grafana.com 12239, revision 2), for all instances and cards.
 const STOCK_BOARD: [&str; 7] = [
@@ -23,7 +23,8 @@ fn a_real_prometheus_scrapes_both_pages_without_a_warning() {
     let (own, dcgm) = (Node::new(MIXED), Node::dcgm(MIXED));
     own.read_page();
     dcgm.read_page();
-    let prometheus = Prometheus::start(&[own.port, dcgm.port], &[]);
+    let prometheus =
+        Prometheus::scraping(&[Job { name: "cardhour-collector", ports: &[own.port, dcgm.port], token: None }], &[]);
     // A dozen scrapes of each, all well.
     prometheus.wait("ten scrapes", || {
         let scrapes = prometheus.query("min(count_over_time(up[1m]))").unwrap();

@@ -1,6 +1,7 @@
 //! What is served while something is wrong.
 
-use super::node::{LONG, Node, command, free_port};
+use super::node::{LONG, Node, command};
+use cardhour_test_prometheus::free_port;
 use std::io::Read;
 use std::process::Stdio;
 use std::time::Instant;

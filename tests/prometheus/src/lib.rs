@@ -1,18 +1,53 @@
-//! A real Prometheus, on loopback, with a folder of its own.
+//! A real Prometheus for tests, on loopback, with a folder of its own, ended with the test.
+//!
+//! [`Prometheus::scraping`] scrapes each second what a test serves, [`Prometheus::holding`] has series that are given. [`Board`] is a board of Grafana,
+//! whose queries are asked of one. Both programs are in Debian's package `prometheus`; where they are missing a test is skipped, and says so, or
+//! fails where `CARDHOUR_REQUIRE_ALL` is 1.
 
-use super::node::{LONG, free_port};
+mod board;
+
+pub use board::Board;
+
 use serde_json::Value;
 use std::io::Write;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// A Prometheus that scrapes each second.
+/// After that a test gives up.
+const LONG: Duration = Duration::from_secs(60);
+
+/// A running Prometheus.
 pub struct Prometheus {
     port: u16,
     folder: TempDir,
     child: Child,
+}
+
+/// What is scraped under one name.
+pub struct Job<'a> {
+    /// The label `job`.
+    pub name: &'a str,
+    /// Ports of this machine.
+    pub ports: &'a [u16],
+    /// A bearer token, where one is asked for.
+    pub token: Option<&'a str>,
+}
+
+impl Job<'_> {
+    fn config(&self) -> String {
+        let targets: Vec<String> = self.ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
+        let token =
+            self.token.map(|token| format!("  authorization: {{credentials: {token:?}}}\n")).unwrap_or_default();
+        format!("- job_name: {}\n{token}  static_configs: [{{targets: {targets:?}}}]\n", self.name)
+    }
+}
+
+/// A port that nobody listens on.
+pub fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// Whether a program is there; where it has to be, it fails the test.
@@ -46,21 +81,41 @@ pub fn promtool(arguments: &[&str], input: &str, folder: &Path) -> (bool, String
 }
 
 impl Prometheus {
-    /// Scrapes these ports. `rules`: files of rules.
-    pub fn start(ports: &[u16], rules: &[PathBuf]) -> Self {
-        let (port, folder) = (free_port(), tempfile::tempdir().unwrap());
-        let targets: Vec<String> = ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
-        let config = folder.path().join("prometheus.yml");
+    /// Scrapes these jobs each second. `rules`: files of rules.
+    pub fn scraping(jobs: &[Job<'_>], rules: &[PathBuf]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let scrapes: String = jobs.iter().map(Job::config).collect();
         let text = format!(
-            "global: {{scrape_interval: 1s, evaluation_interval: 1s}}\nrule_files: {rules:?}\nscrape_configs:\n\
-             - job_name: cardhour-collector\n  static_configs: [{{targets: {targets:?}}}]\n"
+            "global: {{scrape_interval: 1s, evaluation_interval: 1s}}\nrule_files: {rules:?}\nscrape_configs:\n{scrapes}"
         );
+        Self::start(folder, &text)
+    }
+
+    /// Has these series, as OpenMetrics text with times. Scrapes nothing.
+    pub fn holding(openmetrics: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str| folder.path().join(name);
+        std::fs::write(file("series.om"), openmetrics).unwrap();
+        let made = Command::new("promtool")
+            .args(["tsdb", "create-blocks-from", "openmetrics"])
+            .args([file("series.om"), file("data")])
+            .stdout(Stdio::null())
+            .status()
+            .unwrap();
+        assert!(made.success(), "promtool takes the series");
+        Self::start(folder, "global: {scrape_interval: 1m}\n")
+    }
+
+    fn start(folder: TempDir, text: &str) -> Self {
+        let port = free_port();
+        let config = folder.path().join("prometheus.yml");
         std::fs::write(&config, text).unwrap();
         let log = std::fs::File::create(folder.path().join("log")).unwrap();
         let child = Command::new("prometheus")
             .arg(format!("--config.file={}", config.display()))
             .arg(format!("--storage.tsdb.path={}", folder.path().join("data").display()))
             .arg(format!("--web.listen-address=127.0.0.1:{port}"))
+            .arg("--storage.tsdb.retention.time=100y")
             .current_dir(folder.path())
             .stdout(Stdio::null())
             .stderr(log)
@@ -69,6 +124,11 @@ impl Prometheus {
         let prometheus = Self { port, folder, child };
         prometheus.wait("it is ready", || prometheus.get("/-/ready", &[]).is_some().then_some(()));
         prometheus
+    }
+
+    /// Where it listens.
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
     }
 
     fn get(&self, path: &str, query: &[(&str, &str)]) -> Option<String> {
