@@ -271,11 +271,8 @@ async fn sum(pool: &Pool, state: &str, column: &str) -> i128 {
     sum
 }
 
-/// By hand. Job 1 holds GPU-1 from 9:00 to 10:00. It is seen from 8:45 to 9:30, a minute each, 80 % busy from 9:00 on, at 3 J a minute before and 30 J
-/// from then on; nobody looks after 9:30. Held: 60 minutes = 24 effective + 6 underused + 30 unseen. Energy: 30 × 30 J are the job's, 15 × 3 J
-/// are of the free card.
-#[tokio::test]
-async fn held_time_is_split_and_energy_is_somebodys() {
+/// Job 1 on GPU-1, seen from 8:45 to 9:30.
+async fn seen_in_part() -> Pool {
     let pool = Pool::empty().await;
     record_booked(&pool).await;
     let mut minutes: Vec<Sample> = (45..60).map(|m| minute(&format!("2026-03-02T08:{m}:00"), 0, 3_000)).collect();
@@ -283,6 +280,94 @@ async fn held_time_is_split_and_energy_is_somebodys() {
     let mut segments = told();
     segments.push(segment(4, &Rows::Samples(minutes)));
     pool.ledger.take_segments(segments).await.into_iter().for_each(|taken| _ = taken.unwrap());
+    pool
+}
+
+/// By hand: both cards serve from 8:00 to 12:00 and are looked at all the time. GPU-1 is read from 8:45 to 9:30, so for 45 and 150 minutes it isn't;
+/// GPU-2 never is, for 240.
+#[tokio::test]
+async fn what_nobody_read_is_in_gaps() {
+    let pool = seen_in_part().await;
+    holds(&pool).await;
+    let mut lines = Vec::new();
+    for (_, batch) in pool.rows(&crate::tables::gaps::GAPS).await {
+        let rows = crate::columns::Rows::new("gaps", &batch);
+        let [what, card, reason] = ["what", "card_uuid", "reason"].map(|name| rows.text(name).unwrap());
+        let (from, time) = (rows.instants("started_at").unwrap(), rows.decimals("card_time").unwrap());
+        for row in 0..batch.num_rows() {
+            let (from, minutes) = (Timestamp::from_unix_us(from.value(row)), time.value(row) / (18_018_000 * 60_000));
+            lines.push(format!("{} {} {from} {minutes} {}", what.value(row), card.value(row), reason.value(row)));
+        }
+    }
+    lines.sort();
+    let expected = [
+        "use GPU-1 2026-03-02T08:00:00Z 45 collector_down",
+        "use GPU-1 2026-03-02T09:30:00Z 150 collector_down",
+        "use GPU-2 2026-03-02T08:00:00Z 240 collector_down",
+    ];
+    assert_eq!(lines, expected);
+}
+
+/// A ledger of an earlier landing has no such table: opening it makes one.
+#[tokio::test]
+async fn gaps_are_worked_out_where_an_earlier_landing_had_none() {
+    let pool = seen_in_part().await;
+    pool.ledger.catch_up().await.unwrap();
+    let before = pool.derived().await;
+    std::fs::remove_dir_all(pool.ledger.folder().unwrap().join("gaps")).unwrap();
+    let ledger = crate::Ledger::open(pool.ledger.place()).await.unwrap();
+    ledger.catch_up().await.unwrap();
+    assert_eq!(pool.derived().await, before);
+}
+
+/// Whatever made usage, its use can't be more than samples tell: each kind of damage is found where it is.
+#[tokio::test]
+async fn verify_holds_use_against_samples() {
+    use crate::fixture::{Cells, To, changed, row_where};
+    use crate::tables::usage::USAGE;
+    let bucket = |text: &'static str| {
+        move |cells: &Cells<'_>, row: usize| {
+            cells.text("card_uuid", row) == "GPU-1"
+                && cells.text("state", row) == "held"
+                && cells.at("bucket_start", row) == at(text)
+        }
+    };
+    let minute = 18_018_000 * 60_000;
+    // From, to, how much, in which quarter hour, and what is said of it.
+    for (from, to, more, of, words) in [
+        ("unseen", "underused", 15 * minute, "2026-03-02T09:30:00", " seen"),
+        ("underused", "effective", 2 * minute, "2026-03-02T09:15:00", "busy"),
+        ("effective", "lost", minute, "2026-03-02T09:00:00", "lost of 0.000000 card-hours"),
+    ] {
+        let pool = seen_in_part().await;
+        holds(&pool).await;
+        let is_it = bucket(of);
+        pool.damage(&USAGE, |batch| Some(changed(batch, row_where(batch, is_it)?, from, To::More(-more)))).await;
+        pool.damage(&USAGE, |batch| Some(changed(batch, row_where(batch, is_it)?, to, To::More(more)))).await;
+        let verdict = pool.ledger.verify(None, None).await.unwrap();
+        let told: Vec<String> =
+            verdict.faults.iter().map(|f| format!("{} {} {}", f.place, f.expected, f.found)).collect();
+        assert!(
+            told.iter().any(|fault| fault.contains(words) && fault.contains(&at(of).to_string())),
+            "{from} {told:?}"
+        );
+    }
+    let pool = seen_in_part().await;
+    holds(&pool).await;
+    pool.damage(&USAGE, |batch| {
+        Some(changed(batch, row_where(batch, bucket("2026-03-02T09:00:00"))?, "energy_mj", To::More(1)))
+    })
+    .await;
+    let verdict = pool.ledger.verify(None, None).await.unwrap();
+    assert!(verdict.faults.iter().any(|fault| fault.expected == "at most 945000 mJ"), "{:?}", verdict.faults);
+}
+
+/// By hand. Job 1 holds GPU-1 from 9:00 to 10:00. It is seen from 8:45 to 9:30, a minute each, 80 % busy from 9:00 on, at 3 J a minute before and 30 J
+/// from then on; nobody looks after 9:30. Held: 60 minutes = 24 effective + 6 underused + 30 unseen. Energy: 30 × 30 J are the job's, 15 × 3 J
+/// are of the free card.
+#[tokio::test]
+async fn held_time_is_split_and_energy_is_somebodys() {
+    let pool = seen_in_part().await;
     holds(&pool).await;
     let minutes = |part_ms: i128| part_ms / (18_018_000 * 60_000);
     let mut split = Vec::new();
