@@ -34,7 +34,7 @@ mod tests;
 mod truth;
 mod work;
 
-pub use spool::NodeDay;
+pub use spool::NodeSpool;
 pub use tale::{Tale, TaleKind};
 pub use truth::{PoolTruth, Truth, UsedTruth};
 
@@ -109,7 +109,7 @@ struct World {
     boots: Vec<u128>,
 }
 
-/// What one node's collector spooled in one UTC day: the rows of a segment a stream.
+/// What one node's collector spooled in one week: the rows of a segment a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DemoSpool {
     /// The node.
@@ -119,20 +119,20 @@ pub struct DemoSpool {
     /// The number of the segments.
     pub sequence: u64,
     /// The rows.
-    pub rows: NodeDay,
+    pub rows: NodeSpool,
 }
 
 impl DemoSite {
-    /// What the nodes' collectors told of the second month, node by node, day by day. Collectors came with that month; the one before has records alone.
+    /// What the nodes' collectors told of the second month, node by node, week by week. Collectors came with that month; the one before has records alone.
     pub fn spools(&self) -> Vec<DemoSpool> {
         let World { requests, runs, sessions, closures, allotment, house, clock, boots } = &self.world;
         let scene = spool::Scene { requests, runs, sessions, closures, lost: &allotment.lost, house, clock };
         let mut sequence = 0;
-        let of_day = |((node, _), rows): ((usize, i32), NodeDay)| {
+        let of_week = |((node, _), rows): ((usize, i32), NodeSpool)| {
             sequence += 1;
             DemoSpool { node: pool::NODES[node].name.into(), boot: boots[node], sequence, rows }
         };
-        spool::spool(&scene).into_iter().map(of_day).collect()
+        spool::spool(&scene).into_iter().map(of_week).collect()
     }
 }
 

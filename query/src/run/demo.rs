@@ -92,7 +92,8 @@ fn tale_text(tale: &Tale, site: &DemoSite, place: &str) -> String {
             ),
             format!(
                 "sql \"select ts, avg(sm_active_pct) as sm_pct, sum(pcie_bytes) / 1000000000 as pcie_gb from samples \
-                 where attempt_key = '{}' group by ts order by ts limit 12\"",
+                 where attempt_key = '{}' and interval_ms > 15000 \
+                 group by ts order by ts limit 12\"",
                 tale.seen_as
             ),
         ),

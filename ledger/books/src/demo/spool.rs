@@ -1,7 +1,7 @@
-//! What the collectors of the simulated nodes spooled: rows, day by day, as a real one writes them.
+//! What the collectors of the simulated nodes spooled: rows as a real one writes them.
 //!
 //! A node looks every 15 seconds. A sample is the mean from one look to the next, whoever had the card, an activity a holder's part of that; looks that
-//! found the same are one row, of a quarter hour at most. An observation says who was seen on a card, cut at midnights as segments are: the scheduler
+//! found the same are one row, of a quarter hour at most. An observation says who was seen on a card, cut at midnights as real segments are: the scheduler
 //! and the hub tell the second at which they gave and took it. Start at [`spool`].
 
 use super::CLUSTER;
@@ -21,9 +21,9 @@ use cardhour_domain::{
 };
 use std::collections::BTreeMap;
 
-/// What one node spooled on one UTC day.
+/// What one node spooled in one week.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NodeDay {
+pub struct NodeSpool {
     /// What its cards said.
     pub samples: Vec<Sample>,
     /// What their holders' processes did.
@@ -57,28 +57,31 @@ pub struct Scene<'a> {
     pub clock: &'a Clock,
 }
 
-/// By node and UTC day, in that order.
-pub fn spool(scene: &Scene<'_>) -> Days {
-    let mut days = BTreeMap::new();
+/// How many UTC days are in one segment. Real ones are of a quarter hour to a day: a file a day and node would be most of what a demo costs.
+const SEGMENT_DAYS: i32 = 7;
+
+/// By node and week, in that order.
+pub fn spool(scene: &Scene<'_>) -> Weeks {
+    let mut weeks = BTreeMap::new();
     let seen: Vec<SeenTenant> = scene.house.tenants.iter().map(|tenant| scene.seen(tenant)).collect();
     for card in &scene.house.cards {
         let (node, uuid) = (NODES[card.node].name.into(), card.uuid.as_str().into());
         let teller = Teller { scene, card, node, uuid, seen: &seen };
-        teller.who(&mut days);
-        teller.what(&mut days);
+        teller.who(&mut weeks);
+        teller.what(&mut weeks);
     }
     for node in 0..NODES.len() {
-        events(scene, node, &mut days);
+        events(scene, node, &mut weeks);
     }
-    days
+    weeks
 }
 
 fn day(at_s: i64) -> i32 {
     Timestamp::from_unix_s(at_s).utc_day()
 }
 
-fn of_day(days: &mut Days, node: usize, at_s: i64) -> &mut NodeDay {
-    days.entry((node, day(at_s))).or_default()
+fn of_week(weeks: &mut Weeks, node: usize, at_s: i64) -> &mut NodeSpool {
+    weeks.entry((node, day(at_s).div_euclid(SEGMENT_DAYS))).or_default()
 }
 
 /// The parts of a stretch that lie in one UTC day each.
@@ -159,16 +162,16 @@ struct Teller<'a> {
     seen: &'a [SeenTenant],
 }
 
-type Days = BTreeMap<(usize, i32), NodeDay>;
+type Weeks = BTreeMap<(usize, i32), NodeSpool>;
 
 impl Teller<'_> {
     /// Who was seen on the card, and when somebody looked.
-    fn who(&self, days: &mut Days) {
+    fn who(&self, weeks: &mut Weeks) {
         for (from_s, to_s) in &self.card.read {
             for during in by_day(*from_s, *to_s) {
                 let watch =
                     Watch { during, node: self.node.clone(), cluster: CLUSTER.into(), card_uuid: self.uuid.clone() };
-                of_day(days, self.card.node, during.start().unix_ms() / 1000).watches.push(watch);
+                of_week(weeks, self.card.node, during.start().unix_ms() / 1000).watches.push(watch);
             }
         }
         for &index in &self.card.tenants {
@@ -192,14 +195,14 @@ impl Teller<'_> {
                         holder: holder.clone(),
                         owner: owner.clone(),
                     };
-                    of_day(days, self.card.node, during.start().unix_ms() / 1000).observations.push(seen);
+                    of_week(weeks, self.card.node, during.start().unix_ms() / 1000).observations.push(seen);
                 }
             }
         }
     }
 
     /// What the card said, tick by tick, and what its holders did.
-    fn what(&self, days: &mut Days) {
+    fn what(&self, weeks: &mut Weeks) {
         let Scene { house, clock, .. } = *self.scene;
         let mut was_read = false;
         house.ticks(self.card, clock, |tick_s, moments| {
@@ -210,20 +213,20 @@ impl Teller<'_> {
             if !is_read && !is_just_lost {
                 return;
             }
-            let of_day = of_day(days, self.card.node, tick_s);
+            let of_week = of_week(weeks, self.card.node, tick_s);
             if is_just_lost {
                 let during = Clock::stretch(tick_s, tick_s + TICK_S).expect("a tick is longer than nothing");
-                of_day.samples.push(self.gone(during));
+                of_week.samples.push(self.gone(during));
                 return;
             }
             for span in spans(moments) {
-                self.tell(span, tick_s, moments, of_day);
+                self.tell(span, tick_s, moments, of_week);
             }
         });
     }
 
     /// What was read of one stretch of a tick: means over it, whoever had the card.
-    fn tell(&self, (from_s, to_s): (i64, i64), tick_s: i64, moments: &[Moment], of_day: &mut NodeDay) {
+    fn tell(&self, (from_s, to_s): (i64, i64), tick_s: i64, moments: &[Moment], of_week: &mut NodeSpool) {
         let Scene { house, clock, .. } = *self.scene;
         let model = Model::of(&NODES[self.card.node]);
         let mut sums = Sums { length_s: to_s - from_s, ..Sums::default() };
@@ -244,12 +247,12 @@ impl Teller<'_> {
         let at_end = moments.iter().find(|moment| moment.start_s < to_s && to_s <= moment.end_s);
         let at_end = at_end.map(|moment| moment.tenants.as_slice()).unwrap_or_default();
         let holder = if let [tenant] = at_end { Some(self.seen[*tenant].key.clone()) } else { None };
-        of_day.samples.push(self.sample(during, &sums, at_end.len(), holder));
+        of_week.samples.push(self.sample(during, &sums, at_end.len(), holder));
         for (tenant, (length_s, doing)) in on {
             let mut own = Sums { length_s: to_s - from_s, ..Sums::default() };
             own.add(length_s, &doing);
             let is_there = at_end.contains(&tenant);
-            of_day.activity.push(Activity {
+            of_week.activity.push(Activity {
                 during,
                 node: self.node.clone(),
                 card_uuid: self.uuid.clone(),
@@ -364,7 +367,7 @@ impl Sums {
 }
 
 /// Starts of the collector with what it found, and what went wrong.
-fn events(scene: &Scene<'_>, node: usize, days: &mut Days) {
+fn events(scene: &Scene<'_>, node: usize, weeks: &mut Weeks) {
     let name: Name = NODES[node].name.into();
     let cards = || scene.house.cards.iter().filter(|card| card.node == node);
     let event = |at_s: i64, kind, card: Option<&Card>, number, detail: Option<&str>| {
@@ -374,9 +377,9 @@ fn events(scene: &Scene<'_>, node: usize, days: &mut Days) {
         NodeEvent { at, node: name.clone(), card_uuid: uuid.clone(), device_uuid: uuid, kind, number, detail }
     };
     for (from_s, _) in &scene.house.watched[node] {
-        of_day(days, node, *from_s).events.push(event(*from_s, EventKind::Started, None, None, None));
+        of_week(weeks, node, *from_s).events.push(event(*from_s, EventKind::Started, None, None, None));
         let found = cards().map(|card| seen(*from_s, card));
-        of_day(days, node, *from_s).devices.extend(found);
+        of_week(weeks, node, *from_s).devices.extend(found);
     }
     for (closure, lost) in scene.closures.iter().zip(scene.lost).filter(|(closure, _)| closure.node == node) {
         let Some(card) = lost.and_then(|place| cards().find(|card| card.place == place)) else { continue };
@@ -386,9 +389,9 @@ fn events(scene: &Scene<'_>, node: usize, days: &mut Days) {
                 event(at_s, EventKind::Xid, Some(card), Some(79), Some("GPU has fallen off the bus")),
                 event(at_s, EventKind::CardLost, Some(card), Some(15), Some("NVML: GPU is lost")),
             ];
-            of_day(days, node, at_s).events.extend(told);
+            of_week(weeks, node, at_s).events.extend(told);
             let back_s = closure.end_s;
-            of_day(days, node, back_s).events.push(event(back_s, EventKind::CardFound, Some(card), None, None));
+            of_week(weeks, node, back_s).events.push(event(back_s, EventKind::CardFound, Some(card), None, None));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::render::parquet;
-use cardhour_books::demo::{DemoSite, DemoSpool, NodeDay};
+use cardhour_books::demo::{DemoSite, DemoSpool, NodeSpool};
 use cardhour_domain::SegmentName;
 use cardhour_domain::columns::Rows;
 use cardhour_ledger::{Ledger, Segment, Taken};
@@ -28,7 +28,7 @@ pub async fn take_in(ledger: &Ledger, site: &DemoSite) -> Result<u64, Error> {
 /// A segment for each stream that has rows.
 fn segments(spool: DemoSpool) -> impl Iterator<Item = Result<Segment, Error>> {
     let DemoSpool { node, boot, sequence, rows } = spool;
-    let NodeDay { samples, activity, observations, watches, devices, events } = rows;
+    let NodeSpool { samples, activity, observations, watches, devices, events } = rows;
     let all = [
         Rows::Samples(samples),
         Rows::Activity(activity),
