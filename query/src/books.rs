@@ -164,11 +164,12 @@ impl Books {
         }
         let reading = self.ledger.read().await?;
         let zone = request.zone.unwrap_or(self.zone());
-        let all = reading.extent();
-        let asked = self.range(request.span, request.zone, all)?;
-        let last = asked.or(all).map_or_else(|| Timestamp::from_unix_ms(i64::MAX), |range| range.end());
-        let stocks = reading.inventory(Timestamp::from_unix_ms(last.unix_ms() - 1)).await?;
-        let time = if asked.or(all).is_some() { format!(", as of {}", shown(zone, last)) } else { String::new() };
+        let asked = self.range(request.span, request.zone, reading.extent())?;
+        // Without a time: as it was told last.
+        let end = asked.map(|range| range.end());
+        let at = end.map_or(i64::MAX, |end| end.unix_ms() - 1);
+        let stocks = reading.inventory(Timestamp::from_unix_ms(at)).await?;
+        let time = end.map_or_else(String::new, |end| format!(", as of {}", shown(zone, end)));
         let title = format!("{}{time}, {zone}", request.report);
         let mut table = inventory::table(&stocks, &request.by, title, |at| shown(zone, at));
         self.remark(&mut table);

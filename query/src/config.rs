@@ -362,7 +362,7 @@ mod tests {
         config file config.toml has 8 fault(s):
           colour: no such key; known here: ledger, zone, token_file, http, sql
           http.address: not an address with a port such as "127.0.0.1:7780"
-          http.port: no such key; known here: address
+          http.port: no such key; known here: address, certificate_file, key_file
           ledger: empty; leave the key out instead
           sql.max_rows: not a whole number above zero
           sql.memory_mib: not a whole number above zero
@@ -391,6 +391,7 @@ mod tests {
 
         [http]
         address = "[::1]:8080"
+        # certificate_file, key_file: none, so no TLS, and on this machine alone
 
         [sql]
         timeout = "90s"

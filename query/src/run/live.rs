@@ -110,8 +110,8 @@ fn text(pids: &[u32]) -> String {
          curve.power_w = {{ points = [[0, 640], [20, 180]], interp = \"step\", repeat_s = 40 }}\n\
          curve.dram = 45\ncurve.pcie_rx_mib_s = 3000\n\
          [[card]]\npreset = \"h100\"\n\
-         curve.sm = {{ points = [[0, 15], [60, 60], [120, 15]], interp = \"linear\", repeat_s = 120 }}\n\
-         curve.util = 70\ncurve.power_w = {{ points = [[0, 200], [60, 450], [120, 200]], interp = \"linear\", repeat_s = 120 }}\n\
+         curve.sm = {{ points = [[0, 15], [60, 60], [119, 15]], interp = \"linear\", repeat_s = 120 }}\n\
+         curve.util = 70\ncurve.power_w = {{ points = [[0, 200], [60, 450], [119, 200]], interp = \"linear\", repeat_s = 120 }}\n\
          [[card]]\npreset = \"h100\"\ncurve.power_w = 70\n\
          [[card]]\npreset = \"h100\"\ncurve.power_w = 66\n\
          [[process]]\npid = {training}\ncard = 0\nmemory_mib = 71000\nsm_pct = 90\n\

@@ -181,7 +181,7 @@ impl Telemetry {
         let help = "Attempts that run, and that wait, as the last export says";
         registry.register("cardhour_attempts", help, by_state(&pool.attempts, shown));
         let times = [
-            ("cardhour_books_as_of_timestamp", "The last moment that the books speak of", pool.as_of),
+            ("cardhour_books_as_of_timestamp", "Start of the last quarter hour that the books speak of", pool.as_of),
             ("cardhour_month_start_timestamp", "When the last month in the books began", pool.month_start),
         ];
         for (name, help, at) in times {
@@ -297,6 +297,73 @@ mod tests {
         let mut lines: Vec<String> = telemetry.encode(&pool).lines().map(str::to_owned).collect();
         // Families keep their samples in a hash map.
         lines.sort();
-        assert_snapshot!(lines.join("\n"), @"");
+        assert_snapshot!(lines.join("\n"), @r#"
+        # EOF
+        # HELP cardhour_attempts Attempts that run, and that wait, as the last export says.
+        # HELP cardhour_books_as_of_timestamp_seconds Start of the last quarter hour that the books speak of.
+        # HELP cardhour_build Version of the running binary.
+        # HELP cardhour_card_seconds Card-seconds in the books by state, over all the time they cover.
+        # HELP cardhour_cards Cards by state, mean of the last hour in the books.
+        # HELP cardhour_coverage_ratio Held time that records or observation prove.
+        # HELP cardhour_held_card_seconds Where held card-seconds went, over all the time the books cover.
+        # HELP cardhour_held_energy_joules Energy of held cards as far as it was measured, over all the time the books cover.
+        # HELP cardhour_http_requests Requests by route and status.
+        # HELP cardhour_intake_rows Rows that were new in them.
+        # HELP cardhour_intake_segments Segments that nodes delivered, by what became of them.
+        # HELP cardhour_last_month_cost Cost of the last month in the books, in its currency.
+        # HELP cardhour_ledger_simulated 1 for a demo whose figures come from a generator.
+        # HELP cardhour_month_start_timestamp_seconds When the last month in the books began.
+        # HELP cardhour_node_last_segment_timestamp_seconds When a node's segment came last, since the service started.
+        # HELP cardhour_project_month_card_seconds Where a project's held card-seconds of the last month in the books went.
+        # HELP cardhour_project_month_cost Cost of a project in the last month in the books, in its currency.
+        # HELP cardhour_use_coverage_ratio Held time that telemetry saw.
+        # TYPE cardhour_attempts gauge
+        # TYPE cardhour_books_as_of_timestamp_seconds gauge
+        # TYPE cardhour_build info
+        # TYPE cardhour_card_seconds gauge
+        # TYPE cardhour_cards gauge
+        # TYPE cardhour_coverage_ratio gauge
+        # TYPE cardhour_held_card_seconds gauge
+        # TYPE cardhour_held_energy_joules gauge
+        # TYPE cardhour_http_requests counter
+        # TYPE cardhour_intake_rows counter
+        # TYPE cardhour_intake_segments counter
+        # TYPE cardhour_last_month_cost gauge
+        # TYPE cardhour_ledger_simulated gauge
+        # TYPE cardhour_month_start_timestamp_seconds gauge
+        # TYPE cardhour_node_last_segment_timestamp_seconds gauge
+        # TYPE cardhour_project_month_card_seconds gauge
+        # TYPE cardhour_project_month_cost gauge
+        # TYPE cardhour_use_coverage_ratio gauge
+        # UNIT cardhour_books_as_of_timestamp_seconds seconds
+        # UNIT cardhour_card_seconds seconds
+        # UNIT cardhour_held_card_seconds seconds
+        # UNIT cardhour_held_energy_joules joules
+        # UNIT cardhour_month_start_timestamp_seconds seconds
+        # UNIT cardhour_node_last_segment_timestamp_seconds seconds
+        # UNIT cardhour_project_month_card_seconds seconds
+        cardhour_attempts{state="pending"} 0.0
+        cardhour_attempts{state="running"} 3.0
+        cardhour_books_as_of_timestamp_seconds 1775000000.0
+        cardhour_build_info{version="0.1.0"} 1
+        cardhour_card_seconds{state="free"} 72000.0
+        cardhour_card_seconds{state="held"} 216000.0
+        cardhour_cards{state="held"} 6.0
+        cardhour_coverage_ratio 1.0
+        cardhour_held_card_seconds{went="effective"} 108000.0
+        cardhour_held_card_seconds{went="unseen"} 108000.0
+        cardhour_held_energy_joules 9000000.0
+        cardhour_http_requests_total{route="/api/v1/sql",status="200"} 1
+        cardhour_intake_rows_total 240
+        cardhour_intake_segments_total{outcome="refused"} 1
+        cardhour_intake_segments_total{outcome="taken"} 1
+        cardhour_last_month_cost{currency="CNY"} 925.0
+        cardhour_ledger_simulated 1
+        cardhour_month_start_timestamp_seconds 1772294400.0
+        cardhour_node_last_segment_timestamp_seconds{node="gpu01"} 1775000000.5
+        cardhour_project_month_card_seconds{org="lab",project="vision",went="idle"} 3600.0
+        cardhour_project_month_cost{org="lab",project="vision",currency="CNY"} 925.0
+        cardhour_use_coverage_ratio 0.5
+        "#);
     }
 }

