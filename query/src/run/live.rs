@@ -10,8 +10,9 @@ use crate::error::Error;
 use crate::render::quoted;
 use crate::terminal::{tell, write_file};
 use cardhour_domain::Zone;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 /// Processes that hold cards: the training, inference, the notebook.
 const HOLDERS: usize = 3;
@@ -33,7 +34,7 @@ pub async fn run(scene: &Scene, global: &Global, args: &DemoArgs) -> Result<Exit
     let holders: Vec<Asleep> =
         (0..HOLDERS).map(|_| Asleep::start()).collect::<Result<_, _>>().map_err(failed("start sleep"))?;
     let scenario = folder.join("live.toml");
-    write_file(&scenario, text(&holders.iter().map(|holder| holder.0.id()).collect::<Vec<_>>()).as_bytes())?;
+    write_file(&scenario, text(&holders.iter().map(|holder| holder.pid).collect::<Vec<_>>()).as_bytes())?;
     let config = folder.join("collector.toml");
     write_file(&config, collector(&folder).as_bytes())?;
     tell(SIMULATED);
@@ -62,15 +63,14 @@ pub async fn run(scene: &Scene, global: &Global, args: &DemoArgs) -> Result<Exit
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {
                 if let Some(pid) = child.id() {
-                    // `kill` by its name: this crate calls nothing that is unsafe.
-                    _ = Command::new("kill").args(["-TERM", &pid.to_string()]).status();
+                    end(pid);
                 }
             }
         }
     };
     match status.map_err(failed("wait for up"))?.code() {
         Some(0) => Ok(Exit::Done),
-        _ => Err(Error::Stream { doing: "play live", source: std::io::Error::other("`up` ended badly") }),
+        _ => Err(Error::Stream { doing: "play live", source: io::Error::other("`up` ended badly") }),
     }
 }
 
@@ -82,20 +82,29 @@ fn beside(program: &Path) -> PathBuf {
     if !beside.exists() && made_from.exists() { made_from } else { beside }
 }
 
-/// A process that does nothing, and ends with us.
-struct Asleep(Child);
+/// A process that does nothing and ends with us. It hangs on nobody, so that each is a holder of its own and not a part of ours.
+struct Asleep {
+    pid: u32,
+}
 
 impl Asleep {
-    fn start() -> std::io::Result<Self> {
-        Command::new("sleep").arg("infinity").stdin(Stdio::null()).spawn().map(Self)
+    fn start() -> io::Result<Self> {
+        let script = "setsid sleep infinity >/dev/null 2>&1 </dev/null & echo $!";
+        let output = Command::new("sh").args(["-c", script]).stdin(Stdio::null()).output()?;
+        let pid = String::from_utf8_lossy(&output.stdout).trim().parse();
+        pid.map(|pid| Self { pid }).map_err(|_| io::Error::other("sh tells no pid"))
     }
 }
 
 impl Drop for Asleep {
     fn drop(&mut self) {
-        _ = self.0.kill();
-        _ = self.0.wait();
+        end(self.pid);
     }
+}
+
+/// Asks a process to end, by `kill`: this crate calls nothing that is unsafe.
+fn end(pid: u32) {
+    _ = Command::new("kill").args(["-TERM", &pid.to_string()]).status();
 }
 
 /// Four cards: a training that waits for its data half of the time, inference with a load of its own, a notebook that does nothing, and one

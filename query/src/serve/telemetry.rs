@@ -10,10 +10,9 @@ pub use pool::Pool;
 
 use super::Service;
 use super::problem::{Problem, RequestId};
-use crate::books::Books;
 use crate::error::Error;
 use axum::extract::{Extension, MatchedPath, Request, State};
-use axum::http::header;
+use axum::http::{HeaderMap, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use cardhour_domain::Timestamp;
@@ -25,6 +24,7 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive;
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -38,6 +38,7 @@ pub struct Telemetry {
     intake: IntakeCounts,
     is_demo: bool,
     pool: Mutex<Option<(Instant, Pool)>>,
+    working: tokio::sync::Mutex<()>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -109,7 +110,13 @@ type Figure<L> = Family<L, Gauge<f64, AtomicU64>>;
 impl Telemetry {
     /// Nothing counted yet.
     pub fn new(is_demo: bool) -> Self {
-        Self { requests: Family::default(), intake: IntakeCounts::default(), is_demo, pool: Mutex::new(None) }
+        Self {
+            requests: Family::default(),
+            intake: IntakeCounts::default(),
+            is_demo,
+            pool: Mutex::default(),
+            working: tokio::sync::Mutex::default(),
+        }
     }
 
     /// What counts what nodes deliver.
@@ -214,14 +221,35 @@ impl Telemetry {
         registry.register("cardhour_project_month_cost", help, cost);
     }
 
-    async fn pool(&self, books: &Books) -> Result<Pool, Error> {
-        let kept = self.pool.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some((_, pool)) = kept.filter(|(at, _)| at.elapsed() < KEPT_FOR) {
-            return Ok(pool);
+    fn kept(&self) -> Option<(Instant, Pool)> {
+        self.pool.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// The pool's figures: of the last minute; else those before, while new ones are worked out; else new ones.
+///
+/// The work goes on when whoever asked has hung up: a scrape waits ten seconds, large books take longer, and the next one has to find them done.
+async fn pool(service: &Service) -> Result<Pool, Error> {
+    let kept = service.0.telemetry.kept();
+    if let Some((_, pool)) = kept.clone().filter(|(at, _)| at.elapsed() < KEPT_FOR) {
+        return Ok(pool);
+    }
+    let work = tokio::spawn({
+        let service = service.clone();
+        async move {
+            let telemetry = &service.0.telemetry;
+            let _one_at_a_time = telemetry.working.lock().await;
+            if let Some((_, pool)) = telemetry.kept().filter(|(at, _)| at.elapsed() < KEPT_FOR) {
+                return Ok(pool);
+            }
+            let pool = Pool::of(&service.0.books).await?;
+            *telemetry.pool.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), pool.clone()));
+            Ok(pool)
         }
-        let pool = Pool::of(books).await?;
-        *self.pool.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), pool.clone()));
-        Ok(pool)
+    });
+    match kept {
+        Some((_, pool)) => Ok(pool),
+        None => work.await.expect("figures are worked out or their fault is a defect of ours"),
     }
 }
 
@@ -239,15 +267,50 @@ fn shown(figure: Decimal) -> f64 {
     figure.to_f64().unwrap_or(f64::NAN)
 }
 
-/// Serves all metrics.
-pub async fn metrics(State(service): State<Service>, Extension(id): Extension<RequestId>) -> Response {
-    match service.0.telemetry.pool(&service.0.books).await {
+/// Serves all metrics: as OpenMetrics to whom asks for it, else in Prometheus' older form.
+pub async fn metrics(
+    State(service): State<Service>,
+    Extension(id): Extension<RequestId>,
+    headers: HeaderMap,
+) -> Response {
+    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    match pool(&service).await {
         Ok(pool) => {
-            let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-            ([(header::CONTENT_TYPE, kind)], service.0.telemetry.encode(&pool)).into_response()
+            let text = service.0.telemetry.encode(&pool);
+            let (kind, text) = if accept.contains("application/openmetrics-text") {
+                ("application/openmetrics-text; version=1.0.0; charset=utf-8", text)
+            } else {
+                ("text/plain; version=0.0.4; charset=utf-8", classic(&text))
+            };
+            ([(header::CONTENT_TYPE, kind)], text).into_response()
         }
         Err(error) => Problem::of(&error, &id).into_response(),
     }
+}
+
+/// The older form of an OpenMetrics text: counters and infos are called as their samples are, units aren't told, and there is no end.
+fn classic(openmetrics: &str) -> String {
+    let types: BTreeMap<&str, &str> =
+        openmetrics.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' ')).collect();
+    let mut out = String::with_capacity(openmetrics.len());
+    for line in openmetrics.lines().filter(|line| *line != "# EOF" && !line.starts_with("# UNIT ")) {
+        let about =
+            ["# HELP ", "# TYPE "].into_iter().find_map(|kind| Some((kind, line.strip_prefix(kind)?.split_once(' ')?)));
+        match about {
+            Some((kind, (name, rest))) => {
+                let (end, shown) = match types.get(name) {
+                    Some(&"counter") => ("_total", "counter"),
+                    Some(&"info") => ("_info", "gauge"),
+                    Some(other) => ("", *other),
+                    None => ("", "untyped"),
+                };
+                let rest = if kind == "# TYPE " { shown } else { rest };
+                out.extend([kind, name, end, " ", rest, "\n"]);
+            }
+            None => out.extend([line, "\n"]),
+        }
+    }
+    out
 }
 
 /// Counts each request by its route, never by its address.
@@ -265,7 +328,6 @@ mod tests {
     use cardhour_domain::Timestamp;
     use insta::assert_snapshot;
     use pool::Project;
-    use std::collections::BTreeMap;
 
     /// By hand: 60 card-hours are 216,000 card-seconds, and 2.5 kWh are 9,000,000 J.
     #[test]
@@ -365,5 +427,15 @@ mod tests {
         cardhour_project_month_cost{org="lab",project="vision",currency="CNY"} 925.0
         cardhour_use_coverage_ratio 0.5
         "#);
+    }
+
+    /// As the older form has it: the names of counters end, an info is a gauge, and nothing says `# UNIT` or `# EOF`.
+    #[test]
+    fn the_older_form_names_counters_as_their_samples() {
+        let text = "# HELP a_seconds Time.\n# TYPE a_seconds gauge\n# UNIT a_seconds seconds\na_seconds 1.5\n# HELP b Number.\n\
+                    # TYPE b counter\nb_total{x=\"# TYPE b\"} 2\n# HELP c Which.\n# TYPE c info\nc_info{v=\"1\"} 1\n# EOF\n";
+        let expected = "# HELP a_seconds Time.\n# TYPE a_seconds gauge\na_seconds 1.5\n# HELP b_total Number.\n# TYPE b_total counter\n\
+                        b_total{x=\"# TYPE b\"} 2\n# HELP c_info Which.\n# TYPE c_info gauge\nc_info{v=\"1\"} 1\n";
+        assert_eq!(classic(text), expected);
     }
 }

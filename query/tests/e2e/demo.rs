@@ -189,8 +189,11 @@ fn a_demo_names_what_is_worth_a_look_and_the_command_that_shows_it() {
     let events = run(commands[2]);
     let told: Vec<(&str, &str)> = events.0.iter().map(|row| (row["kind"].as_str(), row["number"].as_str())).collect();
     assert!(told.contains(&("xid", "79")) && told.contains(&("card_lost", "15")) && told.contains(&("card_found", "")));
-    let lost =
-        site.report(&format!("waste --by user,state --from {} --to {}", fault.during.start(), fault.during.end()));
+    // From the quarter hour before its start to that after its end: usage is kept by those.
+    let quarter = 900_000;
+    let from = fault.during.start().bucket_start();
+    let to = cardhour_domain::Timestamp::from_unix_ms(fault.during.end().bucket_start().unix_ms() + quarter);
+    let lost = site.report(&format!("waste --by user,state --from {from} --to {to}"));
     let lost: Vec<_> = lost.0.iter().filter(|row| row["user"] == fault.user && row["state"] == "failed").collect();
     assert!(!lost.is_empty() && micros(&lost[0]["lost_card_hours"]) > 0, "{lost:?}");
 }
