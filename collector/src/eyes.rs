@@ -128,14 +128,22 @@ impl Eyes {
         }
         let mut cards: Vec<&SeenDevice> = self.devices.values().filter(|d| d.device_uuid == d.card_uuid).collect();
         cards.sort_by(|a, b| a.pci_bus_id.cmp(&b.pci_bus_id));
-        let alias = |(index, card): (usize, &&SeenDevice)| CardAlias {
-            card_uuid: card.card_uuid.clone(),
-            minor: card.pci_bus_id.as_deref().and_then(|bus| minor_of(Path::new("/proc/driver/nvidia/gpus"), bus)),
-            // The driver counts cards in the order of the bus.
-            nvml_index: u32::try_from(index).ok(),
-            pci_bus_id: card.pci_bus_id.clone(),
+        let alias = |(place, card): (usize, &&SeenDevice)| {
+            let said = readings.devices.iter().find(|said| said.id.device_uuid == card.card_uuid);
+            let before = self.aliases.cards.iter().find(|before| before.card_uuid == card.card_uuid);
+            let by_kernel = || minor_of(Path::new("/proc/driver/nvidia/gpus"), card.pci_bus_id.as_deref()?);
+            // A card that doesn't answer keeps its device file; its index may be another's by now.
+            let minor = said.and_then(|said| said.minor).or(before.and_then(|before| before.minor)).or_else(by_kernel);
+            CardAlias {
+                card_uuid: card.card_uuid.clone(),
+                minor,
+                // The driver counts cards in the order of the bus.
+                nvml_index: said.and_then(|said| said.driver_index).or_else(|| u32::try_from(place).ok()),
+                pci_bus_id: card.pci_bus_id.clone(),
+            }
         };
-        self.aliases.cards = cards.iter().enumerate().map(alias).collect();
+        let aliases = cards.iter().enumerate().map(alias).collect();
+        self.aliases.cards = aliases;
         let slices = readings.devices.iter().filter_map(|device| {
             let place = device.id.mig?;
             Some(InstanceAlias {

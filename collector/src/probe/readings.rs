@@ -84,6 +84,8 @@ pub struct DeviceReading {
     pub id: DeviceId,
     /// The driver's number of the card in this loading: for people who look for it in other tools, never an identity. None while it doesn't answer.
     pub driver_index: Option<u32>,
+    /// The N of the card's `/dev/nvidiaN`, by which Slurm and cgroups name it. None while it doesn't answer.
+    pub minor: Option<u32>,
     /// When its counters were read.
     pub at: Moment,
     /// Whether the card is cut; false for an instance.

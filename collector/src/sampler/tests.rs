@@ -13,6 +13,7 @@ fn at(tick: i64, wall_ms: i64) -> Moment {
 fn device(name: &str, mig: Option<MigPlace>, at: Moment) -> DeviceReading {
     DeviceReading {
         driver_index: None,
+        minor: None,
         id: DeviceId {
             card_uuid: "GPU-1".into(),
             device_uuid: name.into(),

@@ -11,6 +11,11 @@ use std::time::Duration;
 fn demo() -> (Site, Service) {
     let site = Site::new();
     site.ok("demo --no-serve --month 2026-05");
+    // The node's card has a price, too: its month is the last in the books.
+    let prices = site.ledger().join("prices.toml");
+    let text = std::fs::read_to_string(&prices).unwrap();
+    let any = "\n[[price]]\nfrom = \"2026-01-01\"\nmodel = \"*\"\nper_card_hour = \"600.00\"\n";
+    std::fs::write(&prices, text + any).unwrap();
     let token = site.file("node.token", site.ok("token gpu01"));
     let service = Service::start(&site);
     let scene = site.file("scene.toml", half_busy(std::process::id()));

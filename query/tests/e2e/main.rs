@@ -22,6 +22,7 @@ mod same_books;
 mod service;
 mod shredder;
 mod site;
+mod slurm;
 mod traces;
 mod verify;
 mod zones;

@@ -50,6 +50,8 @@ pub struct Card<'nvml> {
     pub model: Option<Name>,
     /// The driver's number of it: shown, never an identity.
     driver_index: Option<u32>,
+    /// The N of its `/dev/nvidiaN`.
+    minor: Option<u32>,
     /// Its memory. Unit: bytes.
     pub memory_bytes: Option<i64>,
     /// Calls on it.
@@ -102,6 +104,7 @@ impl<'nvml> Card<'nvml> {
         let handle = Handle::of(&device);
         let model = line.call_part(Call::Identity, || Ok(device.name()?)).seen().map(Name::from);
         let driver_index = line.call_part(Call::Identity, || Ok(device.index()?)).seen();
+        let minor = line.call_part(Call::Identity, || Ok(device.minor_number()?)).seen();
         let has_gpm = line.call(Call::GpmSupport, || Ok(device.gpm_support()?)).seen().unwrap_or(false);
         let memory_bytes = line
             .call(Call::Memory, || tools.raw.memory(handle))
@@ -118,6 +121,7 @@ impl<'nvml> Card<'nvml> {
             },
             model,
             driver_index,
+            minor,
             memory_bytes,
             line,
             mode: Mode::Unable,
@@ -251,6 +255,7 @@ impl<'nvml> Card<'nvml> {
         out.push(DeviceReading {
             id: self.id.clone(),
             driver_index: self.driver_index,
+            minor: self.minor,
             at,
             is_cut: self.mode == Mode::On,
             rows: rows(self.is_monitored()),
@@ -273,6 +278,7 @@ impl<'nvml> Card<'nvml> {
             out.push(DeviceReading {
                 id: DeviceId { device_uuid: slice.uuid.clone(), mig: Some(slice.place), ..self.id.clone() },
                 driver_index: self.driver_index,
+                minor: self.minor,
                 at,
                 is_cut: false,
                 rows: rows(is_monitored),

@@ -205,6 +205,7 @@ impl KnownDevice {
         DeviceReading {
             id: self.id.clone(),
             driver_index: None,
+            minor: None,
             at,
             is_cut: self.is_cut,
             rows: Rows::Made,

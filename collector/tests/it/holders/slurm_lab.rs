@@ -8,12 +8,9 @@ use cardhour_collector::holders::{
 };
 use cardhour_collector::owners::Rules;
 use cardhour_domain::{CardShare, Gap, Name, Reading, SeenDevice, Timestamp};
+use cardhour_test_slurm::{Lab, can_run, wait_for};
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-
-const PROGRAMS: [&str; 8] = ["slurmctld", "slurmd", "slurmdbd", "munged", "mariadbd", "sacctmgr", "squeue", "runuser"];
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Cards by their minor: `/dev/nvidia0` is `GPU-00000000`. The driver's order is the other way round.
 const CARDS: u32 = 8;
@@ -22,135 +19,37 @@ fn uuid(minor: u32) -> Name {
     Name::from(format!("GPU-{minor:08}"))
 }
 
-/// Whether it can run; else says why it doesn't, and fails where everything must.
-fn can_run(test: &str) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    let is_there = |program: &&str| {
-        let folders = std::env::var_os("PATH").unwrap_or_default();
-        std::env::split_paths(&folders).chain([PathBuf::from("/usr/sbin")]).any(|folder| folder.join(program).exists())
+fn looker_of(lab: &Lab, node: &str, with: With) -> Looker {
+    let controller = ControllerSettings {
+        slurm_conf: Some(lab.conf()),
+        list_again_after: Duration::ZERO,
+        timeout: Duration::from_secs(20),
+        ..ControllerSettings::default()
     };
-    let is_root = std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
-    let missing: Vec<&str> = PROGRAMS.into_iter().filter(|program| !is_there(program)).collect();
-    if is_root && missing.is_empty() {
-        return true;
-    }
-    assert!(std::env::var_os("CARDHOUR_REQUIRE_ALL").is_none_or(|all| all != "1"), "{test} needs root and {missing:?}");
-    eprintln!("skipped: {test} needs root and {}", PROGRAMS.join(", "));
-    false
-}
-
-/// The cluster; ended and removed when the test ends.
-struct Lab {
-    folder: PathBuf,
-    base: u32,
-    users: String,
-}
-
-impl Lab {
-    fn up() -> Self {
-        // Folder, ports and users of its own: several may run on one machine.
-        let number = std::process::id();
-        let base = 20_000 + (number % 900) * 14;
-        let users = format!("lab{number}a lab{number}b");
-        let lab = Self { folder: format!("/tmp/cardhour-slurm-{number}").into(), base, users };
-        lab.script("up");
-        lab
-    }
-
-    fn script(&self, what: &str) {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/slurm/slurm-lab.sh");
-        let status = Command::new("bash")
-            .arg(script)
-            .arg(what)
-            .env("LAB", &self.folder)
-            .env("BASE", self.base.to_string())
-            .env("USERS", &self.users)
-            .stdout(std::process::Stdio::null())
-            .status();
-        assert!(status.as_ref().is_ok_and(|status| status.success()), "slurm-lab.sh {what}: {status:?}");
-    }
-
-    fn user(&self, which: usize) -> &str {
-        self.users.split(' ').nth(which).expect("two users")
-    }
-
-    fn conf(&self) -> PathBuf {
-        self.folder.join("etc/slurm.conf")
-    }
-
-    fn run(&self, program: &str, arguments: &[&str]) -> String {
-        let output = Command::new(program).args(arguments).env("SLURM_CONF", self.conf()).output().unwrap();
-        let words = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{program} {arguments:?}: {words}");
-        String::from_utf8_lossy(&output.stdout).trim().to_owned()
-    }
-
-    /// Submits a job of a user, and gives its id.
-    fn submit(&self, user: usize, options: &[&str]) -> u64 {
-        let (conf, job) = (format!("SLURM_CONF={}", self.conf().display()), self.folder.join("etc/job.sh"));
-        let (out, job) = (self.folder.join("jobs/%j.out").display().to_string(), job.display().to_string());
-        let mut arguments =
-            vec!["-u", self.user(user), "--", "env", &conf, "sbatch", "--parsable", "-D", "/tmp", "-o", &out];
-        arguments.extend(options);
-        arguments.push(&job);
-        self.run("runuser", &arguments).parse().expect("an id")
-    }
-
-    /// The pid of a job's script, once it runs.
-    fn pid(&self, job: u64) -> u32 {
-        let file = self.folder.join(format!("jobs/{job}.out"));
-        let ready = || {
-            let text = std::fs::read_to_string(&file).ok()?;
-            text.lines().rev().find_map(|line| line.strip_prefix("READY ")?.parse().ok())
-        };
-        wait_for("the job runs", ready)
-    }
-
-    fn looker(&self, node: &str, with: With) -> Looker {
-        let controller = ControllerSettings {
-            slurm_conf: Some(self.conf()),
-            list_again_after: Duration::ZERO,
-            timeout: Duration::from_secs(20),
-            ..ControllerSettings::default()
-        };
-        let settings = LookSettings {
-            cluster: "lab".into(),
-            proc_root: "/proc".into(),
-            sys_root: "/sys".into(),
-            dev_root: "/dev".into(),
-            getent: "getent".into(),
-            getent_timeout: Duration::from_secs(20),
-            own_pid: std::process::id(),
-            scheduling: Scheduling::Scheduled,
-            slurm: Some(SlurmSettings {
-                nodes: vec![node.into()],
-                gres_conf: self.folder.join("etc/gres.conf"),
-                map_folder: (with != With::ProcAlone).then(|| self.folder.join("jobmap/%n")),
-                map_numbers: MapNumbers::Slurm,
-                controller: (with == With::All).then_some(controller),
-            }),
-            rules: Rules::from_table(
-                &"labels = ['team']\n[[account]]\nname = 'research'\nproject = 'research'\nallowed = ['nlp']"
-                    .parse()
-                    .unwrap(),
-            )
-            .unwrap(),
-        };
-        Looker::new(settings).unwrap()
-    }
-}
-
-impl Drop for Lab {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            for log in ["slurmctld.log", "slurmd-gpu1.log"] {
-                let text = std::fs::read_to_string(self.folder.join("log").join(log)).unwrap_or_default();
-                let last: Vec<&str> = text.lines().rev().take(15).collect();
-                eprintln!("{log}, the last line first:\n{}", last.join("\n"));
-            }
-        }
-        self.script("down");
-    }
+    let settings = LookSettings {
+        cluster: "lab".into(),
+        proc_root: "/proc".into(),
+        sys_root: "/sys".into(),
+        dev_root: "/dev".into(),
+        getent: "getent".into(),
+        getent_timeout: Duration::from_secs(20),
+        own_pid: std::process::id(),
+        scheduling: Scheduling::Scheduled,
+        slurm: Some(SlurmSettings {
+            nodes: vec![node.into()],
+            gres_conf: lab.folder.join("etc/gres.conf"),
+            map_folder: (with != With::ProcAlone).then(|| lab.folder.join("jobmap/%n")),
+            map_numbers: MapNumbers::Slurm,
+            controller: (with == With::All).then_some(controller),
+        }),
+        rules: Rules::from_table(
+            &"labels = ['team']\n[[account]]\nname = 'research'\nproject = 'research'\nallowed = ['nlp']"
+                .parse()
+                .unwrap(),
+        )
+        .unwrap(),
+    };
+    Looker::new(settings).unwrap()
 }
 
 /// Which sources are asked.
@@ -164,18 +63,6 @@ enum With {
 fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     Timestamp::from_unix_ms(since.as_millis() as i64)
-}
-
-#[track_caller]
-fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + Duration::from_secs(90);
-    loop {
-        if let Some(answer) = ask() {
-            return answer;
-        }
-        assert!(Instant::now() < deadline, "waited in vain: {what}");
-        std::thread::sleep(Duration::from_millis(200));
-    }
 }
 
 fn look(looker: &mut Looker, on_devices: &[(u32, u32)]) -> Look {
@@ -255,7 +142,7 @@ fn jobs_of_a_real_slurm_are_found_with_their_cards_ids_and_accounts() {
 
     // Every source: the controller's word counts, and who pays is what it says.
     let on_devices = [(0, one_pid), (1, two_pid)];
-    let mut looker = lab.looker("gpu1", With::All);
+    let mut looker = looker_of(&lab, "gpu1", With::All);
     let first = look(&mut looker, &on_devices);
     let expected = |source: &str, projects: [&str; 2]| {
         let row =
@@ -274,14 +161,14 @@ fn jobs_of_a_real_slurm_are_found_with_their_cards_ids_and_accounts() {
     assert_eq!(owner.queue.as_deref(), Some("gpu"));
 
     // Without the controller, and with nothing but processes, the cards are the same.
-    let by_map = look(&mut lab.looker("gpu1", With::MapAndProc), &on_devices);
+    let by_map = look(&mut looker_of(&lab, "gpu1", With::MapAndProc), &on_devices);
     assert_eq!(rows(&by_map), expected("prolog_map", ["-", "-"]));
-    let by_proc = look(&mut lab.looker("gpu1", With::ProcAlone), &[]);
+    let by_proc = look(&mut looker_of(&lab, "gpu1", With::ProcAlone), &[]);
     assert_eq!(rows(&by_proc), expected("cgroup", ["-", "-"]));
 
     // A collector that starts now names all the same.
-    assert_eq!(runs(&look(&mut lab.looker("gpu1", With::All), &on_devices)), runs(&first));
-    assert_eq!(runs(&look(&mut lab.looker("gpu1", With::MapAndProc), &on_devices)), runs(&by_map));
+    assert_eq!(runs(&look(&mut looker_of(&lab, "gpu1", With::All), &on_devices)), runs(&first));
+    assert_eq!(runs(&look(&mut looker_of(&lab, "gpu1", With::MapAndProc), &on_devices)), runs(&by_map));
 
     // A process on a card that was given to another.
     let foreign = look(&mut looker, &[(1, one_pid), (1, two_pid)]);
@@ -291,7 +178,7 @@ fn jobs_of_a_real_slurm_are_found_with_their_cards_ids_and_accounts() {
 
     // An array on the other node of this host, whose numbers begin at 0 again.
     let array = lab.submit(0, &["-A", "research", "-w", "gpu2", "--gres=gpu:1", "--array=3-4", "-t", "10"]);
-    let mut other = lab.looker("gpu2", With::All);
+    let mut other = looker_of(&lab, "gpu2", With::All);
     let both = wait_for("both tasks are held", || Some(look(&mut other, &[])).filter(|look| look.held.len() == 2));
     let mut shown: Vec<String> = both.held.iter().map(|h| h.holder.shown_id.clone().unwrap().to_string()).collect();
     shown.sort();
