@@ -15,6 +15,8 @@ use std::collections::BTreeMap;
 const MOST_PROJECTS: usize = 200;
 /// The owner of what has no series of its own.
 pub const OTHER: &str = "(other)";
+/// What an absent org or project is called, as people are shown it: an empty label is none at all to Prometheus, and no filter of a board finds it.
+pub const NONE: &str = "(none)";
 /// Letters of a label's value.
 const MOST_LETTERS: usize = 128;
 /// Over how long a mean of cards is taken. Unit: milliseconds.
@@ -120,8 +122,7 @@ fn costs(by_month: &Table, month: Option<&str>) -> Vec<(String, Decimal)> {
 
 /// By org and project: those that held most have their own, the rest is together.
 fn projects(usage: &Table, bill: &Table) -> BTreeMap<(String, String), Project> {
-    let label =
-        |row: &Row<'_>, column| row.text(column).unwrap_or_default().chars().take(MOST_LETTERS).collect::<String>();
+    let label = |row: &Row<'_>, column| row.text(column).unwrap_or(NONE).chars().take(MOST_LETTERS).collect::<String>();
     let owner = |row: &Row<'_>| (label(row, "org"), label(row, "project"));
     let mut by_held: Vec<Row<'_>> = rows(usage).collect();
     by_held.sort_by_key(|row| (std::cmp::Reverse(row.decimal("card_hours")), owner(row)));
