@@ -21,7 +21,9 @@ fn by_sacct(text: &str) -> BTreeMap<String, i64> {
         let cards = row["AllocTRES"].split(',').find_map(|tres| tres.strip_prefix("gres/gpu="));
         let cards: i64 = cards.map_or(0, |cards| cards.parse().unwrap());
         if cards * (end - start) > 0 {
-            runs.insert(format!("lab/{}/db{}", row["JobIDRaw"], row["DBIndex"]), cards * (end - start));
+            // A task of an array has its index after its raw id.
+            let index = row["JobID"].split_once('_').map(|(_, index)| format!("_{index}")).unwrap_or_default();
+            runs.insert(format!("lab/{}{index}/db{}", row["JobIDRaw"], row["DBIndex"]), cards * (end - start));
         }
     }
     runs
