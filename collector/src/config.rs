@@ -155,19 +155,19 @@ fn yes() -> bool {
 }
 
 impl Config {
-    /// Of a machine by itself, which names no scheduler: segments go into `ledger`, a minute behind the cards.
-    pub fn of_machine(cluster: Name, node: Name, ledger: &Path) -> Self {
+    /// Of a machine by itself, which names no scheduler, a minute behind the cards. Where its spool is and where it delivers to is for the caller to say.
+    pub fn of_machine(cluster: Name, node: Name) -> Self {
         Self {
             cluster,
             node,
             nvml_library: None,
-            spool: ledger.join("spool"),
+            spool: PathBuf::new(),
             spool_bytes: spool_mib() << 20,
             seal_after_s: 60,
             step_s: step_s(),
             metrics: metrics_address(&metrics()).expect("an address or off"),
             dcgm_names: None,
-            deliver: Destination::Folder(ledger.to_owned()),
+            deliver: Destination::Folder(PathBuf::new()),
             slurm: None,
             kubernetes: None,
             rules: Rules::default(),

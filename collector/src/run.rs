@@ -168,7 +168,7 @@ fn event(at: Timestamp, node: &cardhour_domain::Name, kind: EventKind, number: O
 /// Records that a call has hung and ends the process: nothing else frees its thread, and who supervises starts another.
 fn end_hung(hung: &Hung, spool: &Shared, node: &cardhour_domain::Name, now: Timestamp) {
     let ms = i64::try_from(hung.since.as_millis()).unwrap_or(i64::MAX);
-    tracing::error!(call = hung.call, card = %hung.card, hung_ms = ms, "a call into the driver hung; starting anew");
+    tracing::error!(call = hung.call, card = %hung.card, hung_ms = ms, "a call into the driver hung: the process ends, for nothing else frees it; whoever supervises it starts another");
     let rows = [Rows::Events(vec![event(now, node, EventKind::Hung, Some(ms), hung.call)])];
     let mut spool = spool.lock();
     if let Err(error) = spool.append(&rows, now) {

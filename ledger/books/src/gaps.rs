@@ -6,7 +6,7 @@
 //! Start at [`presences`] for what there was to see, and [`unread`] and [`unwatched`] for when it wasn't.
 
 use crate::cluster::{Cluster, Frame};
-use crate::observed::{Seen, watched};
+use crate::observed::{Seen, looked};
 use crate::telemetry::Telemetry;
 use cardhour_domain::{CardShare, CardTime, Gap, Interval, Name, Reading, Sample, SeenDevice, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
@@ -148,7 +148,7 @@ pub fn unread(presences: &[Presence], telemetry: &Telemetry, samples: &[&Sample]
 
 /// When nobody looked who held a card, inside `within`.
 pub fn unwatched(presences: &[Presence], seen: &Seen, within: Interval) -> Vec<Unseen> {
-    let watched = watched(&seen.watches);
+    let watched = looked(seen);
     let mut cards: BTreeMap<(&Name, &Name, &Name), Vec<Interval>> = BTreeMap::new();
     for presence in presences {
         let place = (&presence.card_uuid, &presence.cluster, &presence.node);

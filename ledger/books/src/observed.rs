@@ -179,6 +179,18 @@ pub fn watched(watches: &[Watch]) -> BTreeMap<Name, Vec<Interval>> {
     by_card.into_iter().map(|(card, all)| (card, Interval::union(all))).collect()
 }
 
+/// When somebody looked for holders of each card, or saw one: who saw a holder has looked.
+pub fn looked(seen: &Seen) -> BTreeMap<Name, Vec<Interval>> {
+    let mut by_card = watched(&seen.watches);
+    for observation in &seen.observations {
+        by_card.entry(observation.card_uuid.clone()).or_default().push(observation.during);
+    }
+    for all in by_card.values_mut() {
+        *all = Interval::union(std::mem::take(all));
+    }
+    by_card
+}
+
 /// Each device as it was seen last.
 pub(crate) fn devices(seen: &[SeenDevice]) -> BTreeMap<&Name, &SeenDevice> {
     let mut devices: BTreeMap<&Name, &SeenDevice> = BTreeMap::new();
@@ -207,7 +219,14 @@ fn card_by_card(record: Claim, stretches: &[&Stretch], next_start: Option<Timest
         during = Interval::new(during.start(), last.max(during.end())).expect("no shorter than it was");
     }
     let record = Claim { during, ..record };
-    if record.card_uuid.is_some() {
+    if let Some(card_uuid) = &record.card_uuid {
+        // Its card is known; what is seen of it there after its end is being released, as on a card that the node names.
+        let on_it = stretches.iter().filter(|stretch| stretch.card_uuid == *card_uuid);
+        let seen_after = on_it.filter_map(|s| Interval::new(s.during.start().max(during.end()), last_seen(s)));
+        for after in Interval::union(seen_after.collect()) {
+            let source = ClaimSource::Releasing;
+            joined.claims.push(Claim { during: after, source, is_open: false, ..record.clone() });
+        }
         joined.claims.push(record);
         return;
     }

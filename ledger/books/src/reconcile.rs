@@ -16,7 +16,7 @@ use crate::holdings::Claim;
 use crate::observed::Seen;
 use crate::observed::records::Records;
 use crate::observed::stretches::{Stretch, stretches};
-use crate::observed::{devices, watched};
+use crate::observed::{devices, looked, watched};
 use cardhour_domain::{AttemptKey, CardTime, Interval, Name};
 use std::collections::{BTreeMap, BTreeSet};
 use sweep::Side;
@@ -99,7 +99,7 @@ pub fn reconcile(
     let watched = watched(&seen.watches);
     let devices = devices(&seen.devices);
     let stretches = stretches(&seen.observations, &watched, &devices);
-    let looks = Looks::new(seen, &watched);
+    let looks = Looks::new(seen);
     let known = Records::new(records);
     let mut of_record: BTreeMap<usize, Vec<(&Stretch, Interval)>> = BTreeMap::new();
     let mut alone: BTreeMap<AttemptKey, Vec<(&Stretch, Interval)>> = BTreeMap::new();
@@ -157,9 +157,11 @@ struct Looks {
 }
 
 impl Looks {
-    fn new(seen: &Seen, watched: &BTreeMap<Name, Vec<Interval>>) -> Self {
-        let places: BTreeSet<(&Name, &Name, &Name)> =
+    fn new(seen: &Seen) -> Self {
+        let watched = looked(seen);
+        let mut places: BTreeSet<(&Name, &Name, &Name)> =
             seen.watches.iter().map(|watch| (&watch.cluster, &watch.node, &watch.card_uuid)).collect();
+        places.extend(seen.observations.iter().map(|o| (&o.holder.cluster, &o.node, &o.card_uuid)));
         let (mut by_node, mut by_cluster) = (BTreeMap::<_, Vec<_>>::new(), BTreeMap::<_, Vec<_>>::new());
         for (cluster, node, card) in places {
             let of_card = watched.get(card).map(Vec::as_slice).unwrap_or_default();

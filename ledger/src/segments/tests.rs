@@ -198,6 +198,27 @@ async fn a_file_that_is_no_segment_of_its_node_is_refused_whole() {
     assert_eq!(pool.count(&telemetry::WATCHES).await, 1);
 }
 
+/// Every bit of a file's footer turned over, one at a time: whatever the reader thinks of it, the file is refused or read, and the next one is taken.
+#[tokio::test]
+async fn a_damaged_footer_is_refused_and_nothing_else_suffers() {
+    let pool = Pool::empty().await;
+    let rows = Rows::Devices(vec![card("GPU-1", "2026-03-02T08:00:00")]);
+    let good = segment(1, &rows);
+    let length = good.bytes.len();
+    let footer = u32::from_le_bytes(good.bytes[length - 8..length - 4].try_into().unwrap()) as usize;
+    let mut contradicting = 0;
+    for at in length - 8 - footer..length {
+        for bit in 0..8 {
+            let mut bytes = good.bytes.to_vec();
+            bytes[at] ^= 1 << bit;
+            let refused = unpack::rows(Stream::Devices, bytes.into()).err().unwrap_or_default();
+            contradicting += usize::from(refused.contains("contradicts itself"));
+        }
+    }
+    assert!(contradicting > 0, "some of them have the reader assert");
+    assert_eq!(pool.ledger.take_segments(vec![good]).await.remove(0).unwrap(), Taken::New(1));
+}
+
 /// A text of 20 MB, four times: a few kilobytes on disk.
 #[tokio::test]
 async fn a_file_that_unpacks_to_more_than_there_is_memory_is_refused() {

@@ -6,6 +6,7 @@ use cardhour_domain::columns::{Rows, schema};
 use cardhour_domain::{Interval, Name, Stream, Timestamp};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
 
 /// The most bytes a segment's file may have. A quarter of an hour of 64 devices has less than one million.
 pub const MOST_BYTES: usize = 32 << 20;
@@ -22,6 +23,12 @@ const LONGEST_MS: i64 = 2 * 86_400_000;
 
 /// The rows of a file. Errors: in words, for whoever sent it.
 pub(super) fn rows(stream: Stream, bytes: Bytes) -> Result<Rows, String> {
+    // A footer that was damaged may say what the reader takes for impossible, and asserts.
+    let decoded = std::panic::catch_unwind(AssertUnwindSafe(|| decoded(stream, bytes)));
+    decoded.unwrap_or_else(|_| Err("is no Parquet file that can be read: its footer contradicts itself".to_owned()))
+}
+
+fn decoded(stream: Stream, bytes: Bytes) -> Result<Rows, String> {
     if bytes.len() > MOST_BYTES {
         return Err(format!("has {} bytes, more than {MOST_BYTES}", bytes.len()));
     }

@@ -10,12 +10,22 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 use axum::body::Bytes;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use std::fmt::Write as _;
+use std::panic::AssertUnwindSafe;
 
 /// Rows decoded together.
 const BATCH_ROWS: usize = 8192;
 
 /// The rows of a Parquet file as csv with a header. `name`: for errors. Errors: it is no Parquet, or damaged.
 pub fn to_csv(bytes: Bytes, name: &str) -> Result<Vec<u8>, Error> {
+    // A footer that was damaged may say what the reader takes for impossible, and asserts.
+    let written = std::panic::catch_unwind(AssertUnwindSafe(|| written(bytes, name)));
+    written.unwrap_or_else(|_| {
+        let source = Box::new(parquet::errors::ParquetError::General("its footer contradicts itself".to_owned()));
+        Err(Error::ParquetInput { file: name.to_owned(), source })
+    })
+}
+
+fn written(bytes: Bytes, name: &str) -> Result<Vec<u8>, Error> {
     let failed =
         |error: parquet::errors::ParquetError| Error::ParquetInput { file: name.to_owned(), source: Box::new(error) };
     let builder = ParquetRecordBatchReaderBuilder::try_new(bytes).map_err(failed)?;

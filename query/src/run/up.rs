@@ -27,15 +27,21 @@ pub const LOCAL: &str = "local";
 /// Collects and serves until Ctrl-C or SIGTERM. Errors: the ledger lies in no folder, the port is taken, the collector can't begin.
 pub async fn run(scene: &Scene, args: &UpArgs) -> Result<Exit, Error> {
     let place = scene.place()?;
+    // What can be wrong with the call is, before a ledger is made.
+    let tls = scene.config.tls.clone();
+    let listener = serve::bind(args.address.unwrap_or(scene.config.http_address), tls.is_some()).await?;
+    let mut config = collector_config(args)?;
     let is_new = Books::is_missing(place).await;
     let books = Books::open_or_make(place, scene.config.zone.filter(|_| is_new), false, scene.config.sql).await?;
     if is_new {
         tell(&format!("made a ledger in {place} that bills in {}, which it keeps", books.zone()));
     }
     let folder = books.ledger().folder().ok_or(Error::NoPlace)?;
-    let config = collector_config(args, &folder)?;
-    let tls = scene.config.tls.clone();
-    let listener = serve::bind(args.address.unwrap_or(scene.config.http_address), tls.is_some()).await?;
+    // Whatever else a config says: here the ledger is in the next room.
+    config.deliver = Destination::Folder(folder.clone());
+    if config.spool.as_os_str().is_empty() {
+        config.spool = folder.join("spool");
+    }
     books.ledger().make_incoming()?;
     tell(&format!("collecting node {} of cluster {}, each {} s", config.node, config.cluster, config.step_s));
     let (collector, ended) = Collector::start(config).await?;
@@ -48,17 +54,15 @@ pub async fn run(scene: &Scene, args: &UpArgs) -> Result<Exit, Error> {
     served
 }
 
-/// The config that was named, else a node's, else one that says as little as can be.
-fn collector_config(args: &UpArgs, ledger: &Path) -> Result<CollectorConfig, Error> {
+/// The config that was named, else a node's, else one that says as little as can be, without a spool. Where it delivers to is not said yet.
+fn collector_config(args: &UpArgs) -> Result<CollectorConfig, Error> {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let usual = Path::new(COLLECTOR_CONFIG);
     let file = args.collector_config.as_deref().or_else(|| Some(usual).filter(|path| path.exists()));
     let mut config = match file {
         Some(file) => CollectorConfig::load(file, host.trim()).map_err(Error::from)?,
-        None => CollectorConfig::of_machine(LOCAL.into(), host.trim().into(), ledger),
+        None => CollectorConfig::of_machine(LOCAL.into(), host.trim().into()),
     };
-    // Whatever else a config says: here the ledger is in the next room.
-    config.deliver = Destination::Folder(ledger.to_owned());
     if let Some(cluster) = &args.cluster {
         config.cluster = cluster.as_str().into();
     }

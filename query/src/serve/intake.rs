@@ -72,7 +72,13 @@ async fn take_in(ledger: Ledger, mut waiting: mpsc::Receiver<Waiting>) {
             }
         }
         let (segments, answers): (Vec<_>, Vec<_>) = together.into_iter().map(|w| (w.segment, w.answer)).unzip();
-        for (taken, answer) in ledger.take_segments(segments).await.into_iter().zip(answers) {
+        // On a task of its own: a segment that brings it down must not take those after it along.
+        let taking = ledger.clone();
+        let Ok(outcomes) = tokio::spawn(async move { taking.take_segments(segments).await }).await else {
+            warn!("segments not taken in, by a defect of ours; their nodes bring them again");
+            continue;
+        };
+        for (taken, answer) in outcomes.into_iter().zip(answers) {
             is_behind |= matches!(taken, Ok(Taken::New(_)));
             // Who asked may be gone: it comes again, and is told that it is known.
             _ = answer.send(taken);
@@ -132,7 +138,7 @@ pub async fn put(
             info!(request_id = id.0, node, error = chain(&error), "segment refused");
             Problem::new(status, code, error.to_string(), &id).into_response()
         }
-        Err(_) => Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", "the service is stopping; come again", &id)
+        Err(_) => Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", "it was not taken in; come again", &id)
             .into_response(),
     }
 }

@@ -8,10 +8,11 @@ use crate::error::Error;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use std::collections::HashMap;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc};
@@ -19,9 +20,11 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 /// How long a handshake may take.
-const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Handshakes at once; more wait in the kernel's queue.
 const MOST_HANDSHAKES: usize = 256;
+/// Of them from one address; more are turned away at once, so that one machine can't lock out the others.
+const MOST_OF_ONE: usize = 32;
 /// How often the files are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
@@ -66,6 +69,7 @@ async fn accept_all(
     give: mpsc::Sender<(TlsStream<TcpStream>, SocketAddr)>,
 ) {
     let handshakes = Arc::new(Semaphore::new(MOST_HANDSHAKES));
+    let by_peer = Peers::default();
     loop {
         let permit = handshakes.clone().acquire_owned().await.expect("never closed");
         let accepted = tokio::select! {
@@ -81,8 +85,10 @@ async fn accept_all(
                 continue;
             }
         };
+        let Some(turn) = by_peer.turn(peer.ip()) else { continue };
         let (acceptor, give) = (renewed.acceptor(), give.clone());
         tokio::spawn(async move {
+            let _turn = turn;
             match tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await {
                 Ok(Ok(stream)) => {
                     drop(permit);
@@ -93,6 +99,46 @@ async fn accept_all(
                 Err(_) => tracing::debug!(%peer, "a handshake took too long"),
             }
         });
+    }
+}
+
+/// Handshakes under way, by address.
+#[derive(Clone, Default)]
+struct Peers(Arc<Mutex<HashMap<IpAddr, usize>>>);
+
+/// One of them, until it is dropped.
+struct Turn {
+    peers: Peers,
+    peer: IpAddr,
+}
+
+impl Peers {
+    fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// None where that address has enough of them.
+    fn turn(&self, peer: IpAddr) -> Option<Turn> {
+        let mut peers = self.lock();
+        let under_way = peers.entry(peer).or_default();
+        if *under_way >= MOST_OF_ONE {
+            return None;
+        }
+        *under_way += 1;
+        drop(peers);
+        Some(Turn { peers: self.clone(), peer })
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let mut peers = self.peers.lock();
+        if let Some(under_way) = peers.get_mut(&self.peer) {
+            *under_way -= 1;
+            if *under_way == 0 {
+                peers.remove(&self.peer);
+            }
+        }
     }
 }
 

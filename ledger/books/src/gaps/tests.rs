@@ -2,7 +2,9 @@ use super::*;
 use crate::cluster::Grouping;
 use crate::inventory::add_seen;
 use crate::telemetry::drawn::{minutes, telemetry};
-use cardhour_domain::{EnergyBasis, SampleSource, UseBasis, Watch};
+use cardhour_domain::{
+    EnergyBasis, Holder, HolderKind, HolderSource, Observation, Owner, SampleSource, UseBasis, Watch,
+};
 
 fn at(minute: i64) -> Timestamp {
     Timestamp::from_unix_ms(minute * 60_000)
@@ -128,4 +130,29 @@ fn what_is_told_again_changes_nothing() {
     let (_, once) = world(&[("g0", 0)], &[], 90);
     let (_, again) = world(&[("g0", 45), ("g0", 0), ("g0", 45), ("g0", 70)], &[], 90);
     assert_eq!(once, again);
+}
+
+/// Imported telemetry tells who held a card and not when it looked: who saw a holder has looked.
+#[test]
+fn a_card_on_which_somebody_was_seen_was_looked_at() {
+    let (mut seen, presences) = world(&[("g0", 0)], &[("g0", 0, 10)], 60);
+    seen.observations.push(Observation {
+        during: minutes(10, 40),
+        node: "n1".into(),
+        card_uuid: "g0".into(),
+        device_uuid: "g0".into(),
+        mig_profile: None,
+        share: None,
+        source: HolderSource::Kubelet,
+        holder: Holder {
+            kind: HolderKind::Pod,
+            cluster: "lab".into(),
+            job_id: "a/b".into(),
+            shown_id: None,
+            run: "r".into(),
+            started_at: None,
+        },
+        owner: Owner::default(),
+    });
+    assert_eq!(show(&unwatched(&presences, &seen, minutes(0, 60))), ["holders g0 40 60 collector_down"]);
 }

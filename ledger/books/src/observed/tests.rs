@@ -120,6 +120,15 @@ fn seconds_between_the_end_and_the_release_are_releasing() {
     check("7 db1 1 100 700", &seen, "7/db1 G1 1 100 700 accounting\n7/db1 G1 1 700 730 releasing");
 }
 
+/// The same of a record that names its card: only what was seen on that card is being released.
+#[test]
+fn a_record_that_names_its_card_is_released_as_any() {
+    let seen = world("7 b100 G1 105 730\n7 b100 G2 705 800", &[(0, 1000)]);
+    let named = |text: &str| Claim { card_uuid: Some("G1".into()), ..record(text) };
+    let joined = join(vec![named("7 db1 1 100 700")], &seen);
+    assert_eq!(show(&joined), "7/db1 G1 1 100 700 accounting\n7/db1 G1 1 700 730 releasing");
+}
+
 #[test]
 fn an_open_attempt_is_held_to_its_last_proof_of_life() {
     let seen = world("7 b100 G1 105 900", &[(0, 1000)]);

@@ -32,6 +32,14 @@ fn where_nobody_looked_nothing_is_missing() {
     assert_eq!(told("7 db1 1 0 3600", &seen, &[]), ["7/db1 agree 1600 1600", "7/db1 nobody_looked 2000 0"]);
 }
 
+/// No node said when it looked, as where telemetry was imported: who saw somebody on a card has looked at it.
+#[test]
+fn who_saw_another_holder_has_looked() {
+    let seen = world("8 b0 G1 0 3000", &[]);
+    let expected = ["7/db1 edge 240 0", "7/db1 not_seen 760 0", "8/b0 not_exported 0 3000"];
+    assert_eq!(told("7 db1 1 1000 2000", &seen, &[]), expected);
+}
+
 #[test]
 fn seen_after_the_end_is_releasing_and_long_before_the_start_a_contradiction() {
     let seen = world("7 b0 G1 100 1030", &[(0, 2000)]);
