@@ -127,12 +127,14 @@ pub enum Trouble {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The token isn't one for this node.
-    #[error("the service answers {status} to the token in {}: make one for this node with `cardhour token`", token_file.display())]
+    #[error("the service answers {status} to the token in {}: it isn't one of node {node}; `cardhour token {node}` beside the service makes one", token_file.display())]
     Unauthorized {
         /// 401 or 403.
         status: u16,
         /// Where the token is from.
         token_file: PathBuf,
+        /// Which node this is.
+        node: String,
     },
     /// The service can't now.
     #[error("the service answers {status}: {reason}")]

@@ -133,6 +133,11 @@ pub fn run(
         }
         let stepped = step(&mut sampler, &readings);
         let look = eyes.look(&readings);
+        for odd in &look.events {
+            // Told once for each by whoever looks: a source that fails, a map that is stale, a process where it shouldn't be.
+            let (kind, card) = (odd.kind.name(), odd.card_uuid.as_deref().unwrap_or("-"));
+            tracing::warn!(kind, card, detail = %odd.detail, "odd about holders");
+        }
         teller.see(&readings, &stepped, &look);
         let devices = std::mem::take(&mut readings.layout);
         let rows = maker.rows(&readings, stepped, look, devices);
@@ -193,7 +198,7 @@ fn deliver_aside(
                 tracing::error!(?refusal, "a segment was refused and is kept aside");
             }
             if let Some(trouble) = &delivered.trouble {
-                tracing::warn!(?trouble, left = delivered.left, "segments wait");
+                tracing::warn!(trouble = chain(trouble), left = delivered.left, "segments wait");
             }
             if is_last {
                 return;
@@ -204,6 +209,12 @@ fn deliver_aside(
         }
     };
     std::thread::Builder::new().name("delivery".into()).spawn(run)
+}
+
+/// An error and its causes in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 /// Has SIGTERM and SIGINT stop it, and SIGUSR1 let go of the cards for five minutes, so that one can be reset.

@@ -177,7 +177,13 @@ impl Ledger {
     /// Every table as Delta Lake has it, by its SQL name, for a query engine to register.
     pub async fn delta_tables(&self) -> Result<Vec<(&'static str, deltalake::DeltaTable)>, Error> {
         self.catch_up().await?;
-        let tables = self.store.tables().await?;
+        let mut tables = self.store.tables().await?;
+        if tables.iter().any(|table| tables::OF_NODES.iter().any(|of_nodes| of_nodes.name == table.name)) {
+            // Once a node told something, each of its tables can be asked for, also one of which there is no row yet.
+            let missing = tables::OF_NODES.iter().filter(|known| tables.iter().all(|table| table.name != known.name));
+            let missing: Vec<_> = missing.copied().collect();
+            tables.extend(missing);
+        }
         let opened = tables.iter().map(async |table| {
             let snapshot = self.store.open_or_create(table).await?;
             Ok((table.name, snapshot.delta))

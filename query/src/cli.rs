@@ -90,7 +90,7 @@ pub enum Command {
     #[command(
         after_help = "Examples:\n  cardhour serve\n  curl -H \"Authorization: Bearer $(cat ~/.local/share/cardhour/token)\" \\\n      \
                             'http://127.0.0.1:7780/api/v1/report/bill?month=2026-03&format=csv'\n\n\
-                            Listens on a loopback address only. The token is made at first start (file `token` in the ledger, mode 0600)."
+                            Without a certificate in the config's section [http] it listens on a loopback address only. The token is made at first start (file `token` in the ledger, mode 0600)."
     )]
     Serve(ServeArgs),
     /// Collect and serve on one machine: meter its cards, see who holds them, keep the books, show them
@@ -193,7 +193,7 @@ pub struct DemoArgs {
 /// Options of `serve`.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
-    /// Address to listen on, a loopback one [default: the config's, else 127.0.0.1:7780]
+    /// Address to listen on; without a certificate in the config a loopback one [default: the config's, else 127.0.0.1:7780]
     #[arg(long, value_name = "IP:PORT")]
     pub address: Option<SocketAddr>,
 }

@@ -65,9 +65,12 @@ impl Service {
     }
 }
 
-/// A listener on `address`, which without TLS must be of this machine alone. Errors: any other address, or one that is taken.
-pub async fn bind(address: SocketAddr, has_tls: bool) -> Result<tokio::net::TcpListener, Error> {
-    if !has_tls && !address.ip().is_loopback() {
+/// A listener on `address`, which without TLS must be of this machine alone. Errors: any other address, one that is taken, a
+/// certificate that can't be used.
+pub async fn bind(address: SocketAddr, tls: Option<&TlsFiles>) -> Result<tokio::net::TcpListener, Error> {
+    if let Some(files) = tls {
+        tls::check(files)?;
+    } else if !address.ip().is_loopback() {
         return Err(Error::NotLoopback(address));
     }
     tokio::net::TcpListener::bind(address).await.map_err(|source| Error::Listen { address, source })
@@ -151,8 +154,8 @@ mod tests {
     #[tokio::test]
     async fn an_address_beyond_this_machine_is_refused() {
         for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:7780"] {
-            assert!(matches!(bind(address.parse().unwrap(), false).await, Err(Error::NotLoopback(_))), "{address}");
+            assert!(matches!(bind(address.parse().unwrap(), None).await, Err(Error::NotLoopback(_))), "{address}");
         }
-        assert!(bind("127.0.0.1:0".parse().unwrap(), false).await.is_ok());
+        assert!(bind("127.0.0.1:0".parse().unwrap(), None).await.is_ok());
     }
 }

@@ -22,6 +22,7 @@ pub(super) struct Service {
     agent: Agent,
     /// Up to the segment's name.
     prefix: String,
+    node: String,
     token_file: PathBuf,
 }
 
@@ -70,7 +71,12 @@ impl Service {
             _ => return Err(bad("it begins with neither https:// nor http://".to_owned())),
         };
         let base = url.trim_end_matches('/');
-        Ok(Self { agent, prefix: format!("{base}/api/v1/intake/{}/", encoded(node)), token_file })
+        Ok(Self {
+            agent,
+            prefix: format!("{base}/api/v1/intake/{}/", encoded(node)),
+            node: node.to_owned(),
+            token_file,
+        })
     }
 
     pub(super) fn take(&self, name: &SegmentName, bytes: &[u8]) -> Result<Answer, Trouble> {
@@ -119,7 +125,9 @@ impl Service {
                 Some("known") => Ok(Answer::Known),
                 _ => not_the_service(),
             },
-            401 | 403 => Err(Trouble::Unauthorized { status, token_file: self.token_file.clone() }),
+            401 | 403 => {
+                Err(Trouble::Unauthorized { status, token_file: self.token_file.clone(), node: self.node.clone() })
+            }
             408 | 421 | 425 | 429 | 500..=599 => {
                 Err(Trouble::Busy { status, reason: said(text("message")), retry_after })
             }

@@ -142,7 +142,7 @@ fn a_wrong_token_is_tried_again_slowly_and_a_new_one_is_used_without_a_restart()
     let done = delivery.run_once(at(NOW_S));
     let token_file = spool.path().join("token");
     let expected = format!(
-        "the service answers 401 to the token in {}: make one for this node with `cardhour token`",
+        "the service answers 401 to the token in {}: it isn't one of node n1; `cardhour token n1` beside the service makes one",
         token_file.display()
     );
     assert_eq!(done.trouble.unwrap().to_string(), expected);

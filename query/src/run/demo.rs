@@ -48,9 +48,9 @@ pub async fn run(scene: &Scene, global: &Global, args: &DemoArgs) -> Result<Exit
         return Ok(Exit::Done);
     }
     let address = args.address.unwrap_or(scene.config.http_address);
-    let listener = match serve::bind(address, false).await {
+    let listener = match serve::bind(address, None).await {
         // Another service has the usual port; a demo is content with any.
-        Err(Error::Listen { .. }) if args.address.is_none() => serve::bind(([127, 0, 0, 1], 0).into(), false).await?,
+        Err(Error::Listen { .. }) if args.address.is_none() => serve::bind(([127, 0, 0, 1], 0).into(), None).await?,
         other => other?,
     };
     serving::until_stopped(books, listener, None, None).await

@@ -18,7 +18,7 @@ use tokio::signal::unix::{SignalKind, signal};
 pub async fn run(scene: &Scene, address: Option<SocketAddr>) -> Result<Exit, Error> {
     let books = scene.books().await?;
     let tls = scene.config.tls.clone();
-    let listener = serve::bind(address.unwrap_or(scene.config.http_address), tls.is_some()).await?;
+    let listener = serve::bind(address.unwrap_or(scene.config.http_address), tls.as_ref()).await?;
     let token_file = scene.config.token_file.clone();
     until_stopped(books, listener, tls, token_file).await
 }

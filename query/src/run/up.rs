@@ -29,7 +29,7 @@ pub async fn run(scene: &Scene, args: &UpArgs) -> Result<Exit, Error> {
     let place = scene.place()?;
     // What can be wrong with the call is, before a ledger is made.
     let tls = scene.config.tls.clone();
-    let listener = serve::bind(args.address.unwrap_or(scene.config.http_address), tls.is_some()).await?;
+    let listener = serve::bind(args.address.unwrap_or(scene.config.http_address), tls.as_ref()).await?;
     let mut config = collector_config(args)?;
     let is_new = Books::is_missing(place).await;
     let books = Books::open_or_make(place, scene.config.zone.filter(|_| is_new), false, scene.config.sql).await?;

@@ -179,6 +179,11 @@ fn stamps(files: &TlsFiles) -> [Option<SystemTime>; 2] {
     [&files.certificate, &files.key].map(|path| std::fs::metadata(path).and_then(|about| about.modified()).ok())
 }
 
+/// Whether a certificate and its key can be used. Errors: why not, and which file.
+pub fn check(files: &TlsFiles) -> Result<(), Error> {
+    acceptor(files).map(|_| ())
+}
+
 fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, Error> {
     let faulty = |path: &Path, reason: String| Error::Certificate { path: path.to_owned(), reason };
     let read = |error: rustls::pki_types::pem::Error| faulty(&files.certificate, error.to_string());

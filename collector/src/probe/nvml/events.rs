@@ -145,8 +145,10 @@ pub fn judge_bus(bus: &Bus, roster: &mut Roster, at: Moment) {
             roster.want_restart();
             continue;
         }
-        let is_off = !bus.cards.contains(place.as_str());
+        let is_listed = bus.cards.contains(place.as_str());
         let Some(known) = roster.card(&place) else { continue };
+        known.told.was_on_bus |= is_listed;
+        let is_off = !is_listed && known.told.was_on_bus;
         if std::mem::replace(&mut known.told.is_off_bus, is_off) || !is_off {
             continue;
         }

@@ -64,6 +64,8 @@ pub struct ToldHealth {
     pub recovery_action: u64,
     /// Missing on the bus.
     pub is_off_bus: bool,
+    /// The kernel has listed it: where it never did (a guest, a container, WSL), that it doesn't says nothing.
+    pub was_on_bus: bool,
 }
 
 impl Roster {

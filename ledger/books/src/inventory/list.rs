@@ -241,11 +241,9 @@ fn notes(stocks: &[Stock]) -> Vec<String> {
     }
     let differs = |((cluster, node), counts): ((&Name, &Name), Counts)| match counts {
         (Some(listed), Some(seen)) if listed != seen => {
-            Some(format!("{cluster}/{node}: {listed} cards in the list of nodes, {seen} found by its collector"))
+            Some(format!("{cluster}/{node}: {listed} cards in the list of nodes, {seen} found on it"))
         }
-        (None, Some(seen)) => {
-            Some(format!("{cluster}/{node}: {seen} cards found by its collector, and no list of nodes has it"))
-        }
+        (None, Some(seen)) => Some(format!("{cluster}/{node}: {seen} cards found on it, and no list of nodes has it")),
         _ => None,
     };
     let mut notes: Vec<String> = nodes.into_iter().filter_map(differs).collect();
@@ -400,8 +398,8 @@ mod tests {
         assert_eq!(
             table.notes,
             [
-                "lab/n1: 3 cards in the list of nodes, 2 found by its collector",
-                "lab/n3: 1 cards found by its collector, and no list of nodes has it",
+                "lab/n1: 3 cards in the list of nodes, 2 found on it",
+                "lab/n3: 1 cards found on it, and no list of nodes has it",
             ]
         );
     }

@@ -106,7 +106,7 @@ fn words(reason: Reason) -> &'static str {
     match reason {
         Reason::Agree => "both have it",
         Reason::Edge => "within two minutes of the record's start or end; nodes look tick by tick, and clocks differ",
-        Reason::NobodyLooked => "recorded, and no collector looked there",
+        Reason::NobodyLooked => "recorded, and nobody looked there",
         Reason::NotSeen => "recorded, and seen on fewer cards than the record has",
         Reason::AfterEnd => "seen after its record's end: held as releasing, not billed",
         Reason::StillOpen => "seen after the last moment that an open record vouches for; a newer export will tell",
