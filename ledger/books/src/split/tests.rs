@@ -143,6 +143,13 @@ fn r20_the_unused_card_of_a_working_job_is_underused() {
     );
 }
 
+/// K19: a counter of a holder's processes stands at zero for an hour while the card is 15 % busy. Who has the card alone is as busy as the card: 9 of 60
+/// minutes, and never idle.
+#[test]
+fn k19_a_counter_that_stands_at_zero_does_not_make_its_holder_idle() {
+    check("g0 15x60\n g0:a 0x60", "a g0 1/1 0..60", "a development", "0 effective 9 underused 51");
+}
+
 /// K18: processes add up to 150 % on a card that was 90 % busy. By hand: 100 and 50 of 150 are 60 % and 30 %.
 #[test]
 fn k18_processes_add_up_to_no_more_than_the_device() {
