@@ -4,7 +4,7 @@
 //! the one that hangs there. What is older than three ticks is no longer shown as if it were now: its series end, and the collector's own say how
 //! old it is. A value that is missing is no series (LED-3).
 //!
-//! Start at [`Board::page`]; then [`devices`] for cards and instances, [`holders`] for who has them, [`own`] for the collector itself, [`dcgm`] for
+//! Start at [`Board::page`]; then `devices` for cards and instances, `holders` for who has them, `own` for the collector itself, `dcgm` for
 //! the names of DCGM's exporter. Labels are bounded: UUIDs, names of models and profiles, closed lists. Who holds a device is a series of its own,
 //! so that the device's go on when the holder changes.
 

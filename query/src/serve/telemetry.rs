@@ -1,7 +1,7 @@
 //! Every metric of the service: name, unit, labels and help in one list.
 //!
 //! Labels come from closed lists, the price book, the nodes' tokens, and for the largest projects of a month from the books; never more than a bound
-//! ([`pool`]). Figures of the pool are gauges, since a late export may lower them. They are worked out at most once a minute: books change with imports, not
+//! ([`Pool`]). Figures of the pool are gauges, since a late export may lower them. They are worked out at most once a minute: books change with imports, not
 //! with scrapes.
 
 mod pool;
