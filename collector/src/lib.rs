@@ -6,6 +6,7 @@
 //!
 //! Start reading at [`run`]. Units are in the names; rows are those of `cardhour-domain`.
 
+pub mod chain;
 pub mod config;
 pub mod delivery;
 pub mod eyes;

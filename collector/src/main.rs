@@ -1,5 +1,6 @@
 //! `cardhour-collector`: what each card of this node did, and who held it, spooled for the ledger.
 
+use cardhour_collector::chain::chain;
 use cardhour_collector::config::{Config, metrics_address};
 use cardhour_collector::metrics::DcgmNames;
 use cardhour_collector::probe::SystemClock;
@@ -67,10 +68,4 @@ fn main() -> ExitCode {
             ExitCode::from(3)
         }
     }
-}
-
-/// An error and its causes in one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }

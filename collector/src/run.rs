@@ -6,6 +6,7 @@
 //! What time it is, and how long to wait, all of them have from one [`Clock`]; only how long a call has hung, and how long an answer may take, is
 //! time of the machine.
 
+use crate::chain::chain;
 use crate::config::Config;
 use crate::delivery::{Delivery, DeliveryConfig, DeliveryError};
 use crate::eyes::Eyes;
@@ -209,12 +210,6 @@ fn deliver_aside(
         }
     };
     std::thread::Builder::new().name("delivery".into()).spawn(run)
-}
-
-/// An error and its causes in one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 /// Has SIGTERM and SIGINT stop it, and SIGUSR1 let go of the cards for five minutes, so that one can be reset.

@@ -13,7 +13,7 @@ use cardhour_books::inventory::list as inventory;
 use cardhour_books::line::Line;
 use cardhour_books::prices::PriceBook;
 use cardhour_books::reconcile;
-use cardhour_books::report::{Dimension, ReportInput, ReportKind, ReportQuery, report};
+use cardhour_books::report::{Dimension, ReportInput, ReportKind, ReportQuery, local, report};
 use cardhour_books::table::Table;
 use cardhour_books::trace::trace;
 use cardhour_domain::{BUCKET_MS, Interval, Timestamp, Zone};
@@ -144,7 +144,7 @@ impl Books {
         let range = self.range(request.span, request.zone, reading.extent())?;
         let made = reading.reconcile(range).await?;
         let time = match range {
-            Some(range) => format!("{} to {}", shown(zone, range.start()), shown(zone, range.end())),
+            Some(range) => format!("{} to {}", local(zone, range.start()), local(zone, range.end())),
             None => "all time".to_owned(),
         };
         let title = format!("reconcile, records beside nodes, {time}, {zone}");
@@ -169,9 +169,9 @@ impl Books {
         let end = asked.map(|range| range.end());
         let at = end.map_or(i64::MAX, |end| end.unix_ms() - 1);
         let stocks = reading.inventory(Timestamp::from_unix_ms(at)).await?;
-        let time = end.map_or_else(String::new, |end| format!(", as of {}", shown(zone, end)));
+        let time = end.map_or_else(String::new, |end| format!(", as of {}", local(zone, end)));
         let title = format!("{}{time}, {zone}", request.report);
-        let mut table = inventory::table(&stocks, &request.by, title, |at| shown(zone, at));
+        let mut table = inventory::table(&stocks, &request.by, title, |at| local(zone, at));
         self.remark(&mut table);
         Ok(Reported { table, has_holes: false })
     }
@@ -272,11 +272,6 @@ impl Books {
             Interval::new(start, Timestamp::from_unix_ms(start.unix_ms() + BUCKET_MS)).expect("a bucket is not empty")
         })))
     }
-}
-
-/// An instant as people of a zone write it.
-fn shown(zone: Zone, at: Timestamp) -> String {
-    zone.local(at).map_or_else(|| at.to_string(), |local| local.format("%F %R").to_string())
 }
 
 fn first_bucket() -> Interval {

@@ -36,6 +36,7 @@ pub use resource_names::ResourceNames;
 pub use settings::KubernetesSettings;
 
 use super::Held;
+use crate::chain::chain;
 use api_server::{ApiError, ApiServer};
 use attribution::{Known, attribute};
 use cardhour_domain::{Holder, HolderKind, HolderSource, Name, Owner, Timestamp};
@@ -48,7 +49,6 @@ use pod_resources::PodResources;
 use replicas::Replicas;
 use resource_slices::{GPU_DRIVER, PublishedDevices};
 use std::collections::{BTreeMap, BTreeSet};
-use std::error::Error;
 use std::io;
 
 /// How long what plugins and drivers offer is believed. Unit: milliseconds. It changes when a plugin is set anew; a device that isn't known is
@@ -196,7 +196,7 @@ impl Kubernetes {
             Ok(()) => self.api_failed = None,
             // What it failed by stands until it is asked again.
             Err(ApiError::BackingOff) => {}
-            Err(error) => self.api_failed = Some(chain(&error)),
+            Err(error) => self.api_failed = Some(chain(&error).into()),
         }
         findings.extend(self.api_failed.clone().map(Finding::PodsFailed));
         self.api_failed.is_none()
@@ -218,7 +218,7 @@ impl Kubernetes {
                 Some(grants)
             }
             Err(error) => {
-                findings.insert(Finding::KubeletFailed(chain(&error)));
+                findings.insert(Finding::KubeletFailed(chain(&error).into()));
                 let last = self.last_list.as_mut()?;
                 last.looks_ago += 1;
                 if last.looks_ago > self.settings.carried_looks {
@@ -289,7 +289,7 @@ impl Kubernetes {
             && let Some(api) = &mut self.api
         {
             let answer = self.published.take(at, api.published_devices());
-            self.slices_failed = answer.err().map(|error| chain(&error));
+            self.slices_failed = answer.err().map(|error| chain(&error).into());
         }
         if !claimed.is_empty() {
             findings.extend(self.slices_failed.clone().map(Finding::SlicesFailed));
@@ -314,16 +314,4 @@ impl Kubernetes {
             started_at: life.facts.started_at,
         }
     }
-}
-
-/// An error and its causes, in one line.
-fn chain(error: &dyn Error) -> Name {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text.into()
 }

@@ -20,7 +20,7 @@ mod sums;
 
 pub use dimension::{Dimension, DimensionError};
 pub use input::{CapacityCell, ReportAttempt, ReportInput, is_failed};
-pub use query::{ReportKind, ReportQuery};
+pub use query::{ReportKind, ReportQuery, local};
 pub use rows::UNOWNED;
 
 pub(crate) use fold::Fold;

@@ -147,6 +147,7 @@ impl ReportQuery {
     }
 }
 
-fn local(zone: Zone, at: Timestamp) -> String {
+/// An instant as people of a zone write it, to the minute.
+pub fn local(zone: Zone, at: Timestamp) -> String {
     zone.local(at).map_or_else(|| at.to_string(), |local| local.format("%F %R").to_string())
 }
