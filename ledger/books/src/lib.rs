@@ -33,6 +33,7 @@ pub mod report;
 pub mod site;
 pub mod slots;
 pub mod split;
+pub mod statement;
 pub mod states;
 pub mod table;
 pub mod telemetry;
