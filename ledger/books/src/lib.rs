@@ -19,6 +19,7 @@ pub mod bill;
 pub mod cell;
 pub mod cluster;
 pub mod demo;
+pub mod document;
 pub mod energy;
 pub mod gaps;
 pub mod holdings;

@@ -6,13 +6,12 @@
 //!
 //! Start at [`PriceBook::parse`]. Does not: convert currencies, round money (that is `bill`), read files.
 
-mod faults;
 mod parse;
 mod pattern;
 mod selectors;
 mod window;
 
-pub use faults::{PriceFault, PriceFaults};
+pub use crate::document::{Fault as PriceFault, Faults as PriceFaults};
 pub use pattern::Pattern;
 pub use selectors::{Priced, Selector, Selectors, Specificity};
 pub use window::Window;
