@@ -8,7 +8,7 @@ use num_bigint::{BigInt, Sign};
 use num_integer::Integer;
 use rust_decimal::Decimal;
 use std::fmt;
-use std::ops::{Add, AddAssign};
+use std::ops::{Add, AddAssign, Neg};
 
 /// An ISO 4217 currency and how many decimals its minor unit has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -52,7 +52,7 @@ impl Currency {
     }
 
     /// Millionths to its minor unit: 10,000 for a hundredth.
-    fn micros_per_minor(self) -> i128 {
+    pub fn micros_per_minor(self) -> i128 {
         10i128.pow(6 - u32::from(self.minor_digits))
     }
 }
@@ -73,6 +73,13 @@ pub struct Money {
 impl Money {
     /// From millionths.
     pub const fn from_micros(micros: i128, currency: Currency) -> Self {
+        Self { micros, currency }
+    }
+
+    /// `numerator` ÷ `denominator` millionths, rounded half to even to the minor unit. `denominator` is above zero.
+    pub fn from_fraction(numerator: &BigInt, denominator: &BigInt, currency: Currency) -> Self {
+        let minor = div_half_even(numerator, &(denominator * currency.micros_per_minor()));
+        let micros = i128::try_from(minor * currency.micros_per_minor()).expect("LED-10: money fits 128 bits");
         Self { micros, currency }
     }
 
@@ -126,6 +133,13 @@ impl Add for Money {
     }
 }
 
+impl Neg for Money {
+    type Output = Self;
+    fn neg(self) -> Self {
+        Self { micros: -self.micros, ..self }
+    }
+}
+
 impl AddAssign for Money {
     fn add_assign(&mut self, other: Self) {
         *self = *self + other;
@@ -143,7 +157,7 @@ pub struct Rate {
 
 impl Rate {
     /// Its price times `time` as a fraction (numerator, denominator) of millionths; never rounded.
-    fn exact(self, time: CardTime) -> (BigInt, BigInt) {
+    pub fn exact(self, time: CardTime) -> (BigInt, BigInt) {
         let numerator = BigInt::from(self.per_card_hour.mantissa())
             * BigInt::from(self.factor.mantissa())
             * BigInt::from(time.part_ms())
@@ -158,9 +172,7 @@ impl Rate {
     /// Called once for a leaf, on the sum of its card-time, never on pieces (LED-6, LED-7).
     pub fn charge(self, time: CardTime, currency: Currency) -> Money {
         let (numerator, denominator) = self.exact(time);
-        let minor = div_half_even(&numerator, &(denominator * currency.micros_per_minor()));
-        let micros = i128::try_from(minor * currency.micros_per_minor()).expect("LED-10: money fits 128 bits");
-        Money { micros, currency }
+        Money::from_fraction(&numerator, &denominator, currency)
     }
 
     /// Unrounded cost of `time` on a common scale, to weigh pieces of one leaf against each other.

@@ -10,7 +10,7 @@ mod holes;
 mod leaves;
 
 pub use holes::{Hole, describe_holes};
-pub(crate) use leaves::{Leaf, Leaves, NO_LEAF};
+pub(crate) use leaves::{Leaf, Leaves, NO_LEAF, Owned};
 
 use crate::line::Line;
 use crate::prices::PriceBook;

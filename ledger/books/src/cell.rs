@@ -72,7 +72,7 @@ pub struct UsageFigures {
 impl Cell {
     /// Adds a row of `usage`.
     ///
-    /// What of its idle time is billed is settled here, on the row as the books have it, where billed time is all of the time or, in an outage's
+    /// What of its idle, busy and lost time is billed is settled here, on the row as the books have it, where billed time is all of the time or, in an outage's
     /// first and last quarter hour, a part that is taken to be spread evenly: so no report's grouping has a say in it (LED-6).
     pub fn add(&mut self, row: &UsageFigures) {
         self.card_time += row.card_time;
@@ -84,12 +84,15 @@ impl Cell {
             return;
         }
         let used = self.used.get_or_insert_default();
+        let billed = |time| billed_part(time, row.billed_time, row.card_time);
         used.add(&Used {
             lost,
             idle,
             effective,
             underused,
-            billed_idle: billed_part(idle, row.billed_time, row.card_time),
+            billed_idle: billed(idle),
+            billed_effective: billed(effective),
+            billed_lost: billed(lost),
             energy_mj: energy_mj.map(i128::from),
             ..Used::default()
         });
@@ -99,19 +102,19 @@ impl Cell {
     }
 }
 
-/// Of a row's idle time what is billed: `idle` × `billed` ÷ `held`, rounded down, so that it is more than neither.
+/// Of a part of a row's time what is billed: `part` × `billed` ÷ `held`, rounded down, so that it is more than neither.
 ///
 /// None of a row whose parts are more than its whole: no such row is made, but `verify` has to read one, to name it.
-fn billed_part(idle: CardTime, billed: CardTime, held: CardTime) -> CardTime {
+fn billed_part(part: CardTime, billed: CardTime, held: CardTime) -> CardTime {
     let is_part = |time: CardTime| CardTime::ZERO <= time && time <= held;
-    if !is_part(idle) || !is_part(billed) {
+    if !is_part(part) || !is_part(billed) {
         return CardTime::ZERO;
     }
     if billed == held {
-        return idle;
+        return part;
     }
-    let part = BigInt::from(idle.part_ms()) * billed.part_ms() / held.part_ms();
-    CardTime::from_part_ms(i128::try_from(part).expect("no more than what it is a part of"))
+    let billed = BigInt::from(part.part_ms()) * billed.part_ms() / held.part_ms();
+    CardTime::from_part_ms(i128::try_from(billed).expect("no more than what it is a part of"))
 }
 
 #[cfg(test)]

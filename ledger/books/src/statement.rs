@@ -13,10 +13,28 @@
 //!
 //! Does not: read or write tables, know the clock, render anything but the canonical text that is hashed.
 
+mod absorb;
+mod cost_item;
 mod draft;
+mod efficiency;
 mod entry;
+mod fraction;
+mod held;
+mod idle;
 mod policy;
+mod refunds;
+mod used_basis;
 
-pub use draft::{CostItem, MonthOfBooks, draft};
+pub use absorb::{AbsorbedRates, AbsorbedRatesError, OVER_UNDER_RECOVERY};
+pub use cost_item::{CostAmount, CostItem};
+pub use draft::{Draft, MonthOfBooks, draft};
 pub use entry::{Entry, EntryId, EntryKey, EntryKind};
-pub use policy::BillingPolicy;
+pub use idle::{FREE, RESERVED};
+pub use policy::{
+    BillingMode, BillingPolicy, CapacityPolicy, EfficiencyEffect, EfficiencyPolicy, EfficiencyTier, FreeCapacity,
+    RefundCause, RefundOf, RefundPolicy, ReservedCapacity, ShareBy, UsedBasis,
+};
+pub use refunds::WRONGFUL_RECLAIM;
+
+#[cfg(test)]
+mod tests;

@@ -2,6 +2,7 @@
 
 use super::holes::{Hole, Holes};
 use crate::prices::{PriceBook, Priced};
+use crate::report::ReportAttempt;
 use crate::report::bundles::{Bundle, Bundles};
 use crate::report::names::Tuples;
 use crate::slots::{Era, Slots};
@@ -23,6 +24,7 @@ pub(crate) struct Leaf<'a> {
     pub window: Option<usize>,
     pub month: Month,
     pub card_time: CardTime,
+    /// What is paid for: billed time of what is held, all of what isn't.
     pub billed_time: CardTime,
     /// Rounded here and nowhere else (LED-6); none without a price.
     pub list_cost: Option<Money>,
@@ -53,17 +55,41 @@ pub(crate) struct Leaves<'a> {
 impl<'a> Leaves<'a> {
     /// Sums what is held into leaves, and prices each leaf once.
     pub fn of(bundles: &Bundles<'a>, slots: &Slots, book: Option<&PriceBook>) -> Self {
+        let owned = |bundle: &Bundle| match bundle.state {
+            CardState::Held => bundles.class(bundle).attempt.map(Owned::by_attempt).or(Some(Owned::default())),
+            CardState::Down | CardState::Reserved | CardState::Free | CardState::Unaccounted => None,
+        };
+        Self::by(bundles, slots, book, owned, |bundle| bundle.billed_time)
+    }
+
+    /// Sums what nobody held, in the states and for the owners that `owned` names, and prices it as if it were billed.
+    pub fn unheld(
+        bundles: &Bundles<'a>,
+        slots: &Slots,
+        book: &PriceBook,
+        owned: impl Fn(&Bundle) -> Option<Owned<'a>>,
+    ) -> Self {
+        Self::by(bundles, slots, Some(book), owned, |bundle| bundle.card_time)
+    }
+
+    fn by(
+        bundles: &Bundles<'a>,
+        slots: &Slots,
+        book: Option<&PriceBook>,
+        owned: impl Fn(&Bundle) -> Option<Owned<'a>>,
+        billed_time: impl Fn(&Bundle) -> CardTime,
+    ) -> Self {
         let mut sorter = Sorter::new(bundles, slots, book);
         let mut of_bundle = Vec::with_capacity(bundles.all.len());
         let (mut held, mut billed) = (CardTime::ZERO, CardTime::ZERO);
         for bundle in &bundles.all {
-            of_bundle.push(match bundle.state {
-                CardState::Held => {
+            of_bundle.push(match owned(bundle) {
+                Some(owned) => {
                     held += bundle.card_time;
-                    billed += bundle.billed_time;
-                    sorter.add(bundle)
+                    billed += billed_time(bundle);
+                    sorter.add(bundle, owned, billed_time(bundle))
                 }
-                CardState::Down | CardState::Reserved | CardState::Free | CardState::Unaccounted => NO_LEAF,
+                None => NO_LEAF,
             });
         }
         let mut leaves = sorter.leaves;
@@ -86,7 +112,23 @@ impl<'a> Leaves<'a> {
     }
 }
 
-/// What a price can depend on: place, class of attempts, share, and which prices have begun.
+/// Who pays for a bundle, and what else of its holder prices look at.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Owned<'a> {
+    /// Org, project, user.
+    pub owner: [Option<&'a Name>; 3],
+    pub queue: Option<&'a Name>,
+    pub class: Option<&'a Name>,
+}
+
+impl<'a> Owned<'a> {
+    fn by_attempt(attempt: &'a ReportAttempt) -> Self {
+        let ReportAttempt { org, project, user, queue, class, .. } = attempt;
+        Self { owner: [org.as_ref(), project.as_ref(), user.as_ref()], queue: queue.as_ref(), class: class.as_ref() }
+    }
+}
+
+/// What a price can depend on: place, owner with queue and class, share, and which prices have begun.
 type PriceKey = [u32; 4];
 
 /// Owner, model, what is paid, and month with window.
@@ -101,6 +143,9 @@ struct Sorter<'a, 'b> {
     numbers: FxHashMap<LeafKey, u32>,
     prices: FxHashMap<PriceKey, Match>,
     holes: Option<Holes>,
+    /// Org, project, queue, class: what prices look at of a holder.
+    owned: Tuples<'a, 4>,
+    owners: Tuples<'a, 3>,
     /// For each place, the number of its model.
     models: Vec<u32>,
     /// For each slot: which prices have begun, and its month with its window.
@@ -134,19 +179,23 @@ impl<'a, 'b> Sorter<'a, 'b> {
             numbers: FxHashMap::default(),
             prices: FxHashMap::default(),
             holes: book.map(Holes::new),
+            owned: Tuples::new(),
+            owners: Tuples::new(),
             models,
             times,
         }
     }
 
-    /// The leaf of what is held, to which it is added.
-    fn add(&mut self, bundle: &Bundle) -> u32 {
+    /// The leaf of a bundle, to which it is added.
+    fn add(&mut self, bundle: &Bundle, owned: Owned<'a>, billed_time: CardTime) -> u32 {
         let [start, month] = self.times[bundle.slot as usize];
-        let key = [bundle.place, bundle.class, bundle.share, start];
+        let [org, project, _] = owned.owner;
+        let holder = self.owned.number([org, project, owned.queue, owned.class]);
+        let key = [bundle.place, holder, bundle.share, start];
         let matched = match self.prices.get(&key) {
             Some(matched) => *matched,
             None => {
-                let matched = self.find(bundle);
+                let matched = self.find(bundle, owned);
                 self.prices.insert(key, matched);
                 matched
             }
@@ -157,19 +206,16 @@ impl<'a, 'b> Sorter<'a, 'b> {
             Match::NoBook => None,
             Match::Hole(hole) => {
                 if slot.era == Era::Shown {
-                    self.holes.as_mut().expect("a hole is in a book").add(hole, bundle.billed_time, slot.span);
+                    self.holes.as_mut().expect("a hole is in a book").add(hole, billed_time, slot.span);
                 }
                 None
             }
         };
-        let class = self.bundles.class(bundle);
         let paid = price.map_or(0, |price| price as u32 + 1);
-        let key = [class.owner, self.models[bundle.place as usize], paid, month];
+        let key = [self.owners.number(owned.owner), self.models[bundle.place as usize], paid, month];
         let number = *self.numbers.entry(key).or_insert_with(|| {
             self.leaves.push(Leaf {
-                owner: class.attempt.map_or([None; 3], |attempt| {
-                    [attempt.org.as_ref(), attempt.project.as_ref(), attempt.user.as_ref()]
-                }),
+                owner: owned.owner,
                 model: self.bundles.place(bundle).model,
                 price,
                 window: slot.window,
@@ -183,26 +229,26 @@ impl<'a, 'b> Sorter<'a, 'b> {
         });
         let leaf = &mut self.leaves[number as usize];
         leaf.card_time += bundle.card_time;
-        leaf.billed_time += bundle.billed_time;
+        leaf.billed_time += billed_time;
         number
     }
 
     /// The price of a bundle, by its texts.
-    fn find(&mut self, bundle: &Bundle) -> Match {
+    fn find(&mut self, bundle: &Bundle, owned: Owned<'a>) -> Match {
         let Some(book) = self.book else { return Match::NoBook };
-        let (place, attempt) = (self.bundles.place(bundle), self.bundles.class(bundle).attempt);
+        let place = self.bundles.place(bundle);
         let share = self.bundles.share(bundle);
         let share = share.map_or_else(|| "1".to_owned(), |share| share.cards().normalize().to_string());
-        let of_place = |name: Option<&'a Name>| name.map(|name| &**name);
+        let text = |name: Option<&'a Name>| name.map(|name| &**name);
         let what = Priced {
-            model: of_place(place.model),
-            mig_profile: of_place(place.mig_profile),
+            model: text(place.model),
+            mig_profile: text(place.mig_profile),
             share: Some(&share),
-            pool: of_place(place.pool),
-            queue: attempt.and_then(|attempt| attempt.queue.as_deref()),
-            class: attempt.and_then(|attempt| attempt.class.as_deref()),
-            org: attempt.and_then(|attempt| attempt.org.as_deref()),
-            project: attempt.and_then(|attempt| attempt.project.as_deref()),
+            pool: text(place.pool),
+            queue: text(owned.queue),
+            class: text(owned.class),
+            org: text(owned.owner[0]),
+            project: text(owned.owner[1]),
             cluster: Some(place.cluster),
         };
         let effective_at = self.slots.slot(bundle.slot).effective_at;

@@ -18,6 +18,10 @@ pub struct Used {
     pub underused: CardTime,
     /// Of the idle time, what is billed.
     pub billed_idle: CardTime,
+    /// Of the busy time, what is billed.
+    pub billed_effective: CardTime,
+    /// Of the lost time, what is billed.
+    pub billed_lost: CardTime,
     /// Seen time whose use was read from SM activity.
     pub seen_by_gpm: CardTime,
     /// Seen time whose use was read from the duty cycle.
@@ -60,6 +64,8 @@ impl Used {
         self.effective += other.effective;
         self.underused += other.underused;
         self.billed_idle += other.billed_idle;
+        self.billed_effective += other.billed_effective;
+        self.billed_lost += other.billed_lost;
         self.seen_by_gpm += other.seen_by_gpm;
         self.seen_by_duty_cycle += other.seen_by_duty_cycle;
         self.seen_by_both += other.seen_by_both;

@@ -35,8 +35,6 @@ pub(crate) struct Bundle {
 pub(crate) struct Class<'a> {
     /// One of them; none for time that nobody holds, or that a source gave without its job.
     pub attempt: Option<&'a ReportAttempt>,
-    /// Number of org, project and user together.
-    pub owner: u32,
     pub is_failed: bool,
     pub asked: AskedOf,
 }
@@ -168,9 +166,6 @@ struct Classes<'a, 'b> {
     numbers: FxHashMap<(u64, u64), u32>,
     /// Org, project, user, queue, class.
     names: Tuples<'a, 5>,
-    /// For each of those, the number of its owner.
-    owners: Vec<u32>,
-    of_owner: Tuples<'a, 3>,
     labels: Vec<(&'b Name, Tuples<'a, 1>)>,
     labelled: Lists,
     by_state: bool,
@@ -188,8 +183,6 @@ impl<'a, 'b> Classes<'a, 'b> {
             of_attempt: vec![UNKNOWN; input.attempts.len()],
             numbers: FxHashMap::default(),
             names: Tuples::new(),
-            owners: Vec::new(),
-            of_owner: Tuples::new(),
             labels: labels.collect(),
             labelled: Lists::default(),
             by_state: by.contains(&Dimension::State),
@@ -205,8 +198,7 @@ impl<'a, 'b> Classes<'a, 'b> {
                 class
             }
             None => {
-                let owner = self.of_owner.number([None; 3]);
-                let nobody = Class { attempt: None, owner, is_failed: false, asked: AskedOf::Unknown };
+                let nobody = Class { attempt: None, is_failed: false, asked: AskedOf::Unknown };
                 self.numbered((u64::MAX, u64::MAX), nobody)
             }
         }
@@ -214,12 +206,7 @@ impl<'a, 'b> Classes<'a, 'b> {
 
     fn find(&mut self, attempt: &'a ReportAttempt) -> u32 {
         let ReportAttempt { org, project, user, queue, class, .. } = attempt;
-        let owner = [org.as_ref(), project.as_ref(), user.as_ref()];
-        let names = self.names.number([owner[0], owner[1], owner[2], queue.as_ref(), class.as_ref()]);
-        if names as usize == self.owners.len() {
-            self.owners.push(self.of_owner.number(owner));
-        }
-        let owner = self.owners[names as usize];
+        let names = self.names.number([org.as_ref(), project.as_ref(), user.as_ref(), queue.as_ref(), class.as_ref()]);
         let is_failed = is_failed(attempt.state);
         let asked = match attempt.cards_requested {
             None => AskedOf::Unknown,
@@ -232,7 +219,7 @@ impl<'a, 'b> Classes<'a, 'b> {
             self.labels.iter_mut().map(|(name, labels)| labels.number([attempt.labels.get(*name)])).collect();
         let labelled = if numbers.is_empty() { 0 } else { self.labelled.number(&numbers) };
         let key = (u64::from(names) << 32 | u64::from(labelled), state << 8 | u64::from(is_failed) << 4 | asked as u64);
-        self.numbered(key, Class { attempt: Some(attempt), owner, is_failed, asked })
+        self.numbered(key, Class { attempt: Some(attempt), is_failed, asked })
     }
 
     fn numbered(&mut self, key: (u64, u64), class: Class<'a>) -> u32 {

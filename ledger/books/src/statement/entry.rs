@@ -120,7 +120,31 @@ pub struct Entry {
     pub reason: Option<Name>,
 }
 
+impl EntryKey {
+    /// Of an owner (org, project, user) and nothing closer.
+    pub(super) fn of(month: Month, kind: EntryKind, [org, project, user]: [Option<Name>; 3]) -> Self {
+        let (model, price_line, window, what) = (None, None, None, None);
+        Self { original_period: month, kind, org, project, user, model, price_line, window, what }
+    }
+}
+
 impl Entry {
+    /// An amount in the month that it is of, and nothing beside.
+    pub(super) fn of(key: EntryKey, amount: Money) -> Self {
+        Self {
+            period: key.original_period,
+            key,
+            original_entry: None,
+            price_version: None,
+            quantity: None,
+            card_time: CardTime::ZERO,
+            billed_time: CardTime::ZERO,
+            list_amount: None,
+            amount,
+            reason: None,
+        }
+    }
+
     /// What it is for.
     pub fn kind(&self) -> EntryKind {
         if self.period == self.key.original_period { self.key.kind } else { EntryKind::Correction }

@@ -1,0 +1,118 @@
+//! What the policy gives back, and for what.
+
+use super::held::{Charged, Held};
+use super::{Entry, EntryKey, EntryKind, MonthOfBooks, RefundCause, RefundOf};
+use crate::bill::NO_LEAF;
+use crate::report::ReportAttempt;
+use cardhour_domain::{CardTime, JobState, Money, Name, spread};
+use num_bigint::BigInt;
+use rust_decimal::Decimal;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The label by which somebody says that cards were wrongly taken.
+pub const WRONGFUL_RECLAIM: &str = "wrongful_reclaim";
+
+/// Jobs that a refund's reason names, before it counts the rest.
+const MOST_JOBS: usize = 5;
+
+/// What of a leaf is given back for one cause.
+#[derive(Default)]
+struct Given {
+    time: CardTime,
+    jobs: BTreeSet<Name>,
+}
+
+/// Refunds of the month's charges, each pointing at its own.
+///
+/// A leaf's refunds are rounded once, as their sum, and split over the causes by largest remainder, so that they never come to more than the leaf.
+pub(super) fn refunds(books: &MonthOfBooks<'_>, held: &Held<'_>, charged: &[Option<Charged>]) -> Vec<Entry> {
+    let mut given: BTreeMap<u32, BTreeMap<RefundCause, Given>> = BTreeMap::new();
+    let causes: Vec<Option<RefundCause>> = books.input.attempts.iter().map(|attempt| cause(books, attempt)).collect();
+    for (cell, &bundle) in books.input.cells.iter().zip(&held.bundles.of_cell) {
+        let leaf = held.leaves.of_bundle[bundle as usize];
+        let Some(index) = cell.attempt.filter(|_| leaf != NO_LEAF) else { continue };
+        let Some(cause) = causes[index as usize] else { continue };
+        let by_use = held.basis.is_by_use(&held.bundles.all[bundle as usize]);
+        let of_used = |time: fn(&crate::cell::Used) -> CardTime| cell.used.as_deref().map_or(CardTime::ZERO, time);
+        let time = match (books.policy.refunds.of, by_use) {
+            (RefundOf::Held, false) => cell.billed_time,
+            (RefundOf::Held, true) => of_used(|used| used.billed_effective),
+            (RefundOf::Lost, false) => of_used(|used| used.billed_lost),
+            // Lost time is no use, and was never charged.
+            (RefundOf::Lost, true) => CardTime::ZERO,
+        };
+        if time > CardTime::ZERO {
+            let given = given.entry(leaf).or_default().entry(cause).or_default();
+            given.time += time;
+            given.jobs.insert(books.input.attempts[index as usize].key.job().into());
+        }
+    }
+    let of_leaf = |(leaf, causes): (u32, BTreeMap<_, _>)| {
+        let charged = charged[leaf as usize].as_ref();
+        charged.map_or_else(Vec::new, |charged| of_leaf(books, charged, &causes))
+    };
+    given.into_iter().flat_map(of_leaf).collect()
+}
+
+fn of_leaf(books: &MonthOfBooks<'_>, charged: &Charged, causes: &BTreeMap<RefundCause, Given>) -> Vec<Entry> {
+    let Charged { entry: charge, exact } = charged;
+    let currency = charge.amount.currency();
+    if charge.amount.micros() <= 0 {
+        return Vec::new();
+    }
+    let part = |cause: RefundCause| micro_part(books.policy.refunds.part(cause).expect("a cause that is refunded"));
+    let weights: Vec<BigInt> =
+        causes.iter().map(|(cause, given)| BigInt::from(given.time.part_ms()) * part(*cause)).collect();
+    let weight: BigInt = weights.iter().sum();
+    let due = exact.times(weight, BigInt::from(charge.billed_time.part_ms()) * 1_000_000);
+    let sum = due.round(currency).micros().min(charge.amount.micros());
+    let per_minor = currency.micros_per_minor();
+    let id = charge.id();
+    causes
+        .iter()
+        .zip(spread(sum / per_minor, &weights))
+        .map(|((cause, given), minor)| {
+            let back = |part_ms: i128| CardTime::from_part_ms(-part_ms);
+            let time = given.time.part_ms();
+            Entry {
+                original_entry: Some(id.clone()),
+                price_version: charge.price_version.clone(),
+                card_time: back(time),
+                billed_time: back(time / 1_000_000 * part(*cause) + time % 1_000_000 * part(*cause) / 1_000_000),
+                reason: Some(jobs_text(&given.jobs).into()),
+                ..Entry::of(
+                    EntryKey { kind: EntryKind::Refund, what: Some(cause.name().into()), ..charge.key.clone() },
+                    Money::from_micros(-minor * per_minor, currency),
+                )
+            }
+        })
+        .collect()
+}
+
+/// Why an attempt's charges are given back: of several reasons the one that gives most.
+fn cause(books: &MonthOfBooks<'_>, attempt: &ReportAttempt) -> Option<RefundCause> {
+    let is_so = |cause: &RefundCause| match cause {
+        RefundCause::NodeFail => attempt.state == JobState::NodeFail,
+        RefundCause::FatalXid => books.sick.contains(&attempt.key),
+        RefundCause::Preempted => attempt.state == JobState::Preempted,
+        RefundCause::Reclaimed => attempt.state == JobState::Reclaimed && attempt.labels.contains_key(WRONGFUL_RECLAIM),
+    };
+    let refunded = RefundCause::ALL.into_iter().filter(is_so);
+    let parts = refunded.filter_map(|cause| Some((books.policy.refunds.part(cause)?, cause)));
+    // `max_by` takes the last of equals; the first is wanted.
+    parts.rev().max_by(|(a, _), (b, _)| a.cmp(b)).map(|(_, cause)| cause)
+}
+
+/// A part of 0 to 1 as millionths.
+fn micro_part(part: Decimal) -> i128 {
+    let mut part = part;
+    part.rescale(6);
+    part.mantissa()
+}
+
+fn jobs_text(jobs: &BTreeSet<Name>) -> String {
+    let named: Vec<&str> = jobs.iter().take(MOST_JOBS).map(|job| &**job).collect();
+    let more = jobs.len() - named.len();
+    let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("job {}{rest}", named.join(", "))
+}
