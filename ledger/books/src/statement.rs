@@ -9,14 +9,20 @@
 //!
 //! An [`Entry`] is a signed amount of one owner and one month. [`mod@draft`] makes all entries of a month from its usage, its price book and its
 //! [`BillingPolicy`]; the same function is asked again for a closed month, with the book and policy it was closed by, and what then differs from what
-//! stands is a correction in an open month (`corrections`). So a refund, a late job and a new price take one road.
+//! stands is a correction in an open month ([`corrections()`]). So a refund, a late job and a new price take one road.
 //!
 //! Does not: read or write tables, know the clock, render anything but the canonical text that is hashed.
 
+mod canonical;
+mod corrections;
 mod draft;
 mod entry;
+mod issued;
 mod policy;
 
+pub use canonical::{COLUMNS, canonical_csv};
+pub use corrections::corrections;
 pub use draft::{CostItem, MonthOfBooks, draft};
 pub use entry::{Entry, EntryId, EntryKey, EntryKind};
+pub use issued::{Coverage, Issue, PLATFORM, SignedOff, Statement, statements};
 pub use policy::BillingPolicy;

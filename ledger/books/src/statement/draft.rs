@@ -64,7 +64,7 @@ pub fn draft(books: &MonthOfBooks<'_>) -> Vec<Entry> {
         .into_iter()
         .filter_map(|charge| charge_entry(books.month, charge))
         .collect();
-    entries.sort_by(|a, b| a.order().cmp(&b.order()));
+    entries.sort_by_cached_key(Entry::order);
     entries
 }
 

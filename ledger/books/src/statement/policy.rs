@@ -1,10 +1,23 @@
 //! How a month is billed beyond its prices: what `billing.toml` in the ledger's folder says.
 
-use cardhour_domain::Name;
+use super::PLATFORM;
+use cardhour_domain::{Month, Name};
 
 /// How a month is billed. The default is that of a ledger without `billing.toml`: cards held at the price of the book, and nothing else.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct BillingPolicy {
     /// Who issues statements.
     pub issuer: Option<Name>,
+}
+
+impl BillingPolicy {
+    /// The number of an organisation's statement.
+    pub fn number(&self, period: Month, org: Option<&Name>) -> Name {
+        format!("CH-{period}-{}", org.map_or(PLATFORM, |org| org)).into()
+    }
+
+    /// What an organisation is called on its statement.
+    pub fn account(&self, org: Option<&Name>) -> Name {
+        org.cloned().unwrap_or_else(|| PLATFORM.into())
+    }
 }
