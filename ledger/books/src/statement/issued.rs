@@ -78,6 +78,15 @@ impl Coverage {
         by_org
     }
 
+    /// Of all of them together.
+    pub fn of_all(input: &ReportInput) -> Self {
+        Self::by_org(input).into_values().fold(Self::default(), |sum, of| Self {
+            held: sum.held + of.held,
+            unproven: sum.unproven + of.unproven,
+            unseen: sum.unseen + of.unseen,
+        })
+    }
+
     /// Held time that is proven ÷ held time.
     pub fn proven(self) -> Option<Decimal> {
         (self.held - self.unproven).ratio_of(self.held)

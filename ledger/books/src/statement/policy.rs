@@ -2,6 +2,7 @@
 
 use super::PLATFORM;
 use cardhour_domain::{Month, Name};
+use rust_decimal::Decimal;
 
 /// How a month is billed. The default is that of a ledger without `billing.toml`: cards held at the price of the book, and nothing else.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -11,6 +12,12 @@ pub struct BillingPolicy {
 }
 
 impl BillingPolicy {
+    /// How much of a month has to be proven before it is closed without a reason.
+    pub fn minimum_coverage(&self) -> Decimal {
+        // A twentieth of a month is a day and a half in which nobody looked.
+        Decimal::new(95, 2)
+    }
+
     /// The number of an organisation's statement.
     pub fn number(&self, period: Month, org: Option<&Name>) -> Name {
         format!("CH-{period}-{}", org.map_or(PLATFORM, |org| org)).into()
