@@ -13,7 +13,7 @@ use arrow::array::{
 };
 use arrow::datatypes::{DataType, Decimal128Type, Field, Int32Type, Int64Type, Schema, TimestampMicrosecondType};
 use arrow::record_batch::RecordBatch;
-use cardhour_domain::{Name, Timestamp};
+use cardhour_domain::{Money, Name, Timestamp};
 pub(crate) use indexed::Indexed;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -117,6 +117,12 @@ impl Columns {
     pub(crate) fn opt_micros(self, name: &str, values: impl Iterator<Item = Option<i128>>) -> Self {
         let array = values.collect::<Decimal128Array>().with_data_type(DataType::Decimal128(20, 6));
         self.add(name, Arc::new(array), true)
+    }
+
+    /// Amounts, as a decimal with six places.
+    pub(crate) fn money(self, name: &str, values: impl Iterator<Item = Option<Money>>) -> Self {
+        let micros: Decimal128Array = values.map(|amount| amount.map(Money::micros)).collect();
+        self.add(name, Arc::new(micros.with_data_type(DataType::Decimal128(38, 6))), true)
     }
 
     pub(crate) fn finish(self) -> RecordBatch {

@@ -1,5 +1,6 @@
 //! A ledger, opened.
 
+use crate::closed::Closed;
 use crate::derive;
 use crate::facts::{Facts, FreshJobs};
 use crate::files::drop_aside;
@@ -166,7 +167,8 @@ impl Ledger {
                 current &= derive::is_current(&facts, observed).await?;
             }
             if current {
-                return Ok(Reading { facts, usage, observed });
+                let closed = Closed::load(&self.store, self.zone()).await?;
+                return Ok(Reading { facts, usage, observed, closed });
             }
             derive::catch_up(&self.store, &FreshJobs::default()).await?;
             derive::pause(attempt).await;

@@ -15,6 +15,9 @@
 //!
 //! Start reading at [`Ledger`]. Units as in `cardhour_domain`.
 
+mod billed;
+mod closed;
+mod closing;
 mod columns;
 mod derive;
 #[cfg(test)]
@@ -37,6 +40,8 @@ mod tables;
 mod touched;
 mod verify;
 
+pub use billed::{Billed, Terms};
+pub use closing::{CloseOutcome, CloseRequest, Prepared, Refusal};
 pub use deltalake::DeltaTable;
 pub use error::{Error, Remedy};
 pub use ledger::{Booked, Ledger};
@@ -45,4 +50,5 @@ pub use meta::Meta;
 pub use reading::Reading;
 pub use reconciled::Reconciled;
 pub use segments::{MOST_SEGMENT_BYTES, Segment, Taken};
+pub use tables::closings::Closing;
 pub use verify::{Check, ExportedBill, ExportedBillError, Fault, Law, Verdict};

@@ -9,7 +9,8 @@
 use crate::derive::{TRIES, pause};
 use crate::store::{Change, FileView, NewFile, Outcome, Snapshot};
 use crate::tables::{
-    Table, conflicts::CONFLICTS, gaps::GAPS, holdings::HOLDINGS, observed_jobs::OBSERVED_JOBS, usage::USAGE,
+    OF_CLOSINGS, Table, conflicts::CONFLICTS, gaps::GAPS, holdings::HOLDINGS, observed_jobs::OBSERVED_JOBS,
+    usage::USAGE,
 };
 use crate::{Error, Ledger};
 use arrow::array::UInt32Array;
@@ -73,7 +74,9 @@ impl Ledger {
         let derived = [USAGE, HOLDINGS, OBSERVED_JOBS, CONFLICTS, GAPS];
         let is_derived = |table: &&Table| derived.iter().any(|derived| derived.name == table.name);
         let mut done = Vec::new();
-        let tables = self.store.tables().await?;
+        let mut tables = self.store.tables().await?;
+        // What closed months froze is never touched (LED-5).
+        tables.retain(|table| OF_CLOSINGS.iter().all(|frozen| frozen.name != table.name));
         for table in tables.iter().filter(|table| !is_derived(table)) {
             done.push(self.maintain_table(table, what, true).await?);
         }

@@ -3,6 +3,7 @@
 //! Usage is folded file by file on all cores: rows of one holding lie together, so that a run of them becomes a few cells before anything is
 //! looked up. Start at [`Reading::input`].
 
+use crate::closed::Closed;
 use crate::columns::{Interned, Rows, opt_instant, opt_long, opt_text};
 use crate::facts::Facts;
 use crate::store::{FileView, Snapshot};
@@ -29,6 +30,8 @@ pub struct Reading {
     pub(crate) usage: Snapshot,
     /// Attempts that only nodes know of; none where no node ever told anything.
     pub(crate) observed: Option<Snapshot>,
+    /// Months that are closed; none where none is.
+    pub(crate) closed: Option<Closed>,
 }
 
 /// Columns of `jobs` that reports read.
@@ -96,14 +99,54 @@ impl Reading {
         Ok(list(&nodes, &seen, &self.facts.events().await?, at))
     }
 
-    /// Attempts, folded usage and capacity of the time that `slots` covers.
+    /// Attempts, folded usage and capacity of the time that `slots` covers: of closed months as they were closed, of others as they stand.
     pub async fn input(&self, slots: &Slots) -> Result<ReportInput, Error> {
+        let covers = slots.covers();
+        let closed = self.closed.as_ref().filter(|closed| closed.during.overlap(covers).is_some());
+        let Some(closed) = closed else { return self.live_input(slots).await };
+        let names = Arc::new(Mutex::new(Interned::default()));
+        let mut attempts = Gathered::default();
+        // Those that never held anything are counted where they were submitted, and there closed months have their own.
+        let is_open = |attempt: &ReportAttempt| {
+            !(attempt.never_held() && attempt.submitted_at.is_some_and(|at| closed.during.contains(at)))
+        };
+        attempts.add(None, self.attempts(covers, names.clone()).await?.into_iter().filter(is_open));
+        for (i, closing) in (0..).zip(&closed.closings) {
+            let during = closing.month.interval(slots.billing_zone());
+            if during.overlap(covers).is_some() {
+                let frozen = attempts_in(&closed.jobs, Closed::files(&closed.jobs, closing), names.clone()).await?;
+                attempts.add(Some(i), frozen.into_iter());
+            }
+        }
+        let (attempts, mut indexes) = attempts.numbered();
+        let live = indexes.remove(&None).unwrap_or_default();
+        let files = self.usage_files(covers);
+        let mut cells = cells_of(&self.usage, files, slots, live, names.clone(), Part::Outside(closed.during)).await?;
+        for (i, closing) in (0..).zip(&closed.closings) {
+            let Some(index) = indexes.remove(&Some(i)) else { continue };
+            let files = Closed::files(&closed.usage, closing);
+            cells.extend(cells_of(&closed.usage, files, slots, index, names.clone(), Part::All).await?);
+        }
+        self.with_cells(attempts, cells, slots).await
+    }
+
+    /// As [`Self::input`], but of all time as the facts of today have it, also where that isn't what a closed month was closed by.
+    pub async fn live_input(&self, slots: &Slots) -> Result<ReportInput, Error> {
         let covers = slots.covers();
         let names = Arc::new(Mutex::new(Interned::default()));
         let attempts = self.attempts(covers, names.clone()).await?;
         let index: HashMap<AttemptKey, u32> =
             attempts.iter().zip(0u32..).map(|(attempt, i)| (attempt.key.clone(), i)).collect();
-        let cells = self.cells(slots, index, names.clone()).await?;
+        let cells = cells_of(&self.usage, self.usage_files(covers), slots, index, names, Part::All).await?;
+        self.with_cells(attempts, cells, slots).await
+    }
+
+    async fn with_cells(
+        &self,
+        attempts: Vec<ReportAttempt>,
+        cells: Vec<Cell>,
+        slots: &Slots,
+    ) -> Result<ReportInput, Error> {
         let mut reservations = Vec::new();
         let mut own_names = Interned::default();
         for (_, batches) in self.facts.of(&reservations::RESERVATIONS).read(|_| true, None, &[]).await? {
@@ -113,6 +156,12 @@ impl Reading {
         }
         let capacity = self.capacity(slots).await?;
         Ok(ReportInput { attempts, cells, capacity, reservations })
+    }
+
+    /// The files of usage that may have buckets of some time.
+    pub(crate) fn usage_files(&self, covers: Interval) -> Vec<FileView> {
+        let days = covers.utc_days();
+        self.usage.files.iter().filter(|file| file.day.is_none_or(|day| days.contains(&day))).cloned().collect()
     }
 
     pub(crate) async fn attempts(
@@ -130,45 +179,13 @@ impl Reading {
             })
             .cloned()
             .collect();
-        let of_nodes = names.clone();
-        let parts =
-            snapshot.read_with(files, Some(ATTEMPT_COLUMNS), &[], move |batches| attempts_of(&batches, &names)).await?;
-        let mut attempts: Vec<ReportAttempt> = parts.into_iter().flat_map(|(_, attempts)| attempts).collect();
+        let mut attempts = attempts_in(snapshot, files, names.clone()).await?;
         if let Some(observed) = &self.observed {
-            let read = move |batches: Vec<RecordBatch>| attempts_of(&batches, &of_nodes);
-            let parts = observed.read_with(observed.files.clone(), Some(ATTEMPT_COLUMNS), &[], read).await?;
             let in_time = |a: &ReportAttempt| a.held.is_some_and(|held| held.overlap(covers).is_some());
-            attempts.extend(parts.into_iter().flat_map(|(_, attempts)| attempts).filter(in_time));
+            attempts.extend(attempts_in(observed, observed.files.clone(), names).await?.into_iter().filter(in_time));
         }
         attempts.sort_unstable_by(|a, b| a.key.cmp(&b.key));
         Ok(attempts)
-    }
-
-    async fn cells(
-        &self,
-        slots: &Slots,
-        index: HashMap<AttemptKey, u32>,
-        names: Arc<Mutex<Interned>>,
-    ) -> Result<Vec<Cell>, Error> {
-        let covers = slots.covers();
-        let days = covers.utc_days();
-        let files: Vec<FileView> =
-            self.usage.files.iter().filter(|file| file.day.is_none_or(|day| days.contains(&day))).cloned().collect();
-        let mut columns = USAGE_TEXTS.to_vec();
-        columns.extend(USAGE_FIGURES);
-        let slots = Arc::new(slots.clone());
-        let index = Arc::new(index);
-        let fold = move |batches: Vec<RecordBatch>| {
-            let mut fold =
-                CellFold { slots: &slots, index: &index, names: &names, cells: Vec::new(), run: Run::default() };
-            for batch in &batches {
-                fold.batch(batch)?;
-            }
-            fold.end_run();
-            Ok(fold.cells)
-        };
-        let parts = self.usage.read_with(files, Some(&columns), USAGE_TEXTS, fold).await?;
-        Ok(parts.into_iter().flat_map(|(_, cells)| cells).collect())
     }
 
     /// How each cluster with nodes was accounted, as usage remembers it.
@@ -232,6 +249,83 @@ fn capacity_of(name: &Name, cluster: &Cluster, frame: &Frame, slots: &Slots) -> 
             }
         })
         .collect()
+}
+
+/// The attempts in some files of `jobs`, or of a table with its columns.
+async fn attempts_in(
+    snapshot: &Snapshot,
+    files: Vec<FileView>,
+    names: Arc<Mutex<Interned>>,
+) -> Result<Vec<ReportAttempt>, Error> {
+    let read = move |batches: Vec<RecordBatch>| attempts_of(&batches, &names);
+    let parts = snapshot.read_with(files, Some(ATTEMPT_COLUMNS), &[], read).await?;
+    Ok(parts.into_iter().flat_map(|(_, attempts)| attempts).collect())
+}
+
+/// Attempts of the books as they stand (none), and of closed months by their number.
+#[derive(Default)]
+struct Gathered {
+    all: Vec<(ReportAttempt, Option<u32>)>,
+}
+
+impl Gathered {
+    fn add(&mut self, of: Option<u32>, attempts: impl Iterator<Item = ReportAttempt>) {
+        self.all.extend(attempts.map(|attempt| (attempt, of)));
+    }
+
+    /// All of them in order of their keys, those that are the same in several once; and which is which.
+    fn numbered(mut self) -> (Vec<ReportAttempt>, HashMap<Option<u32>, HashMap<AttemptKey, u32>>) {
+        self.all.sort_by(|(a, of_a), (b, of_b)| (&a.key, of_a).cmp(&(&b.key, of_b)));
+        let mut attempts: Vec<ReportAttempt> = Vec::with_capacity(self.all.len());
+        let mut indexes: HashMap<Option<u32>, HashMap<AttemptKey, u32>> = HashMap::new();
+        for (attempt, of) in self.all {
+            let same = attempts.iter().rposition(|known| *known == attempt || known.key != attempt.key);
+            let index = match same.filter(|&index| attempts[index] == attempt) {
+                Some(index) => index,
+                None => {
+                    attempts.push(attempt.clone());
+                    attempts.len() - 1
+                }
+            };
+            let index = u32::try_from(index).expect("attempts are numbered by 32 bits");
+            indexes.entry(of).or_default().insert(attempt.key, index);
+        }
+        (attempts, indexes)
+    }
+}
+
+/// Which rows of usage are folded.
+#[derive(Clone, Copy)]
+enum Part {
+    All,
+    /// Those of buckets outside of a stretch.
+    Outside(Interval),
+}
+
+/// The rows in some files of `usage`, or of a table with its columns, folded by the slots that they lie in.
+async fn cells_of(
+    usage: &Snapshot,
+    files: Vec<FileView>,
+    slots: &Slots,
+    index: HashMap<AttemptKey, u32>,
+    names: Arc<Mutex<Interned>>,
+    part: Part,
+) -> Result<Vec<Cell>, Error> {
+    let mut columns = USAGE_TEXTS.to_vec();
+    columns.extend(USAGE_FIGURES);
+    let slots = Arc::new(slots.clone());
+    let index = Arc::new(index);
+    let fold = move |batches: Vec<RecordBatch>| {
+        let mut fold =
+            CellFold { slots: &slots, index: &index, names: &names, part, cells: Vec::new(), run: Run::default() };
+        for batch in &batches {
+            fold.batch(batch)?;
+        }
+        fold.end_run();
+        Ok(fold.cells)
+    };
+    let parts = usage.read_with(files, Some(&columns), USAGE_TEXTS, fold).await?;
+    Ok(parts.into_iter().flat_map(|(_, cells)| cells).collect())
 }
 
 fn attempts_of(batches: &[RecordBatch], names: &Mutex<Interned>) -> Result<Vec<ReportAttempt>, Error> {
@@ -320,6 +414,7 @@ struct CellFold<'a> {
     slots: &'a Slots,
     index: &'a HashMap<AttemptKey, u32>,
     names: &'a Mutex<Interned>,
+    part: Part,
     cells: Vec<Cell>,
     run: Run,
 }
@@ -364,7 +459,12 @@ impl CellFold<'_> {
             CardTime::from_part_ms(if column.is_valid(row) { column.value(row) } else { 0 })
         };
         for row in 0..batch.num_rows() {
-            let Some(slot) = self.slots.slot_of(Timestamp::from_unix_us(buckets.value(row))) else { continue };
+            let bucket = Timestamp::from_unix_us(buckets.value(row));
+            let Some(slot) = self.slots.slot_of(bucket) else { continue };
+            match self.part {
+                Part::Outside(stretch) if stretch.contains(bucket) => continue,
+                Part::All | Part::Outside(_) => {}
+            }
             let place = Place {
                 attempt: key(0, row),
                 cluster: key(2, row),

@@ -5,8 +5,11 @@
 //! and `conflicts` are *derived* from them and can be made again from nothing else. `jobs_history` keeps versions of attempts that lost,
 //! `quarantine` rows that could not be booked.
 
+pub(crate) mod closings;
 pub(crate) mod conflicts;
 pub(crate) mod coverage;
+pub(crate) mod entries;
+pub(crate) mod frozen;
 pub(crate) mod gaps;
 pub(crate) mod holdings;
 pub(crate) mod jobs;
@@ -15,6 +18,7 @@ pub(crate) mod observed_jobs;
 pub(crate) mod outages;
 pub(crate) mod quarantine;
 pub(crate) mod reservations;
+pub(crate) mod statements;
 pub(crate) mod telemetry;
 pub(crate) mod usage;
 
@@ -65,6 +69,17 @@ pub(crate) const OF_NODES: &[Table] = &[
     telemetry::NODE_EVENTS,
     observed_jobs::OBSERVED_JOBS,
     gaps::GAPS,
+];
+
+/// Every table that only a ledger with closed months has. A month is closed by its row in the first; rows of the others whose closing isn't there are
+/// of a closing that was killed, and count for nothing.
+pub(crate) const OF_CLOSINGS: &[Table] = &[
+    closings::CLOSINGS,
+    statements::STATEMENTS,
+    entries::ENTRIES,
+    frozen::CLOSED_USAGE,
+    frozen::CLOSED_JOBS,
+    frozen::CLOSED_HOLDINGS,
 ];
 
 /// The type a column has in its files and in Delta Lake: text that was only indexed to write it faster is text.

@@ -32,6 +32,7 @@ mod used;
 
 pub use exported::{ExportedBill, ExportedBillError};
 
+use crate::closed::Closed;
 use crate::derive::{self, TRIES};
 use crate::facts::Facts;
 use crate::tables::conflicts::CONFLICTS;
@@ -236,7 +237,8 @@ impl Ledger {
             let usage = self.store.open_or_create(&USAGE).await?;
             let holds = findings.count == 0 && derive::is_current(&facts, &usage).await?;
             let observed = self.store.open(&OBSERVED_JOBS).await?;
-            last = Some((Reading { facts, usage, observed }, findings));
+            let closed = Closed::load(&self.store, self.zone()).await?;
+            last = Some((Reading { facts, usage, observed, closed }, findings));
             if holds {
                 break;
             }

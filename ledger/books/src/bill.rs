@@ -101,7 +101,7 @@ pub(crate) fn charge_of(leaf: &Leaf<'_>, book: Option<&PriceBook>) -> Charge {
         user,
         model,
         price_line,
-        price_version: book.map(|book| book.version().clone()),
+        price_version: book.map(|book| book.version_at(leaf.month.interval(book.zone()).start()).clone()),
         window,
         card_time: leaf.card_time,
         billed_time: leaf.billed_time,

@@ -6,12 +6,14 @@
 //!
 //! Start at [`PriceBook::parse`]. Does not: convert currencies, round money (that is `bill`), read files.
 
+mod eras;
 mod parse;
 mod pattern;
 mod selectors;
 mod window;
 
 pub use crate::document::{Fault as PriceFault, Faults as PriceFaults};
+pub use eras::OtherCurrency;
 pub use pattern::Pattern;
 pub use selectors::{Priced, Selector, Selectors, Specificity};
 pub use window::Window;
@@ -31,6 +33,8 @@ pub struct PriceBook {
     sets: Vec<usize>,
     edges: Vec<Timestamp>,
     version: Name,
+    /// Over what time which of them holds: one for a book that was read, more for one that was put together.
+    eras: Vec<eras::Era>,
 }
 
 /// One `[[price]]`.
@@ -58,19 +62,14 @@ impl PriceBook {
     }
 
     fn new(currency: Currency, zone: Zone, windows: Vec<Window>, prices: Vec<Price>) -> Self {
-        let mut distinct: Vec<&Selectors> = Vec::new();
-        let mut sets = Vec::with_capacity(prices.len());
-        for price in &prices {
-            sets.push(distinct.iter().position(|set| **set == price.selectors).unwrap_or_else(|| {
-                distinct.push(&price.selectors);
-                distinct.len() - 1
-            }));
-        }
+        let sets = sets(&prices);
         let mut edges: Vec<Timestamp> = prices.iter().map(|price| price.from).collect();
         edges.sort();
         edges.dedup();
-        let mut book = Self { currency, zone, windows, prices, sets, edges, version: "".into() };
+        let mut book = Self { currency, zone, windows, prices, sets, edges, version: "".into(), eras: Vec::new() };
         book.version = blake3::hash(book.canonical().as_bytes()).to_hex()[..12].into();
+        let (prices, windows) = (0..book.prices.len(), 0..book.windows.len());
+        book.eras = vec![eras::Era { from: None, until: None, prices, windows, version: book.version.clone() }];
         book
     }
 
@@ -84,7 +83,7 @@ impl PriceBook {
         self.zone
     }
 
-    /// Its windows, no two of which overlap.
+    /// Its windows, no two of which overlap in the time in which their book holds.
     pub fn windows(&self) -> &[Window] {
         &self.windows
     }
@@ -110,7 +109,8 @@ impl PriceBook {
     /// Of those that have begun and match: among equal selectors the latest `from`; then the most specific; then the later line.
     pub fn find(&self, what: &Priced<'_>, at: Timestamp) -> Option<usize> {
         let mut latest: Vec<Option<usize>> = vec![None; self.prices.len()];
-        for (i, price) in self.prices.iter().enumerate() {
+        for i in self.prices_at(at) {
+            let price = &self.prices[i];
             if price.from <= at && price.selectors.match_all(what) {
                 let latest = &mut latest[self.sets[i]];
                 if latest.is_none_or(|earlier| self.prices[earlier].from <= price.from) {
@@ -176,6 +176,19 @@ impl PriceBook {
         }
         text
     }
+}
+
+/// For each price, the number of its set of selectors: equal sets have equal numbers.
+fn sets(prices: &[Price]) -> Vec<usize> {
+    let mut distinct: Vec<&Selectors> = Vec::new();
+    let mut sets = Vec::with_capacity(prices.len());
+    for price in prices {
+        sets.push(distinct.iter().position(|set| **set == price.selectors).unwrap_or_else(|| {
+            distinct.push(&price.selectors);
+            distinct.len() - 1
+        }));
+    }
+    sets
 }
 
 #[cfg(test)]

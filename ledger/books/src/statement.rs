@@ -9,11 +9,13 @@
 //!
 //! An [`Entry`] is a signed amount of one owner and one month. [`mod@draft`] makes all entries of a month from its usage, its price book and its
 //! [`BillingPolicy`]; the same function is asked again for a closed month, with the book and policy it was closed by, and what then differs from what
-//! stands is a correction in an open month (`corrections`). So a refund, a late job and a new price take one road.
+//! stands is a correction in an open month ([`corrections()`]). So a refund, a late job and a new price take one road.
 //!
 //! Does not: read or write tables, know the clock, render anything but the canonical text that is hashed.
 
 mod absorb;
+mod canonical;
+mod corrections;
 mod cost_item;
 mod draft;
 mod efficiency;
@@ -21,6 +23,7 @@ mod entry;
 mod fraction;
 mod held;
 mod idle;
+mod issued;
 mod policy;
 mod refunds;
 mod used_basis;
@@ -38,3 +41,6 @@ pub use refunds::WRONGFUL_RECLAIM;
 
 #[cfg(test)]
 mod tests;
+pub use canonical::{COLUMNS, canonical_csv};
+pub use corrections::corrections;
+pub use issued::{Coverage, Issue, PLATFORM, SignedOff, Statement, statements};

@@ -87,7 +87,7 @@ impl Desk<'_> {
             let by_day = query.by.contains(&Dimension::Day);
             if !inputs.iter().any(|(known, ..)| *known == by_day) {
                 let slots = query.slots(all, self.book, self.ledger.zone()).map_err(|source| Error::Cut { source })?;
-                match self.reading.input(&slots).await {
+                match self.reading.live_input(&slots).await {
                     Ok(input) => inputs.push((by_day, slots, input)),
                     // What usage holds can't be billed at all: that is the fault.
                     Err(Error::Damaged { table, what }) => {

@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 /// any order, and cut in any way: every figure is a sum (LED-7).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReportInput {
-    /// Attempts, each once: at least those that the cells point at, and those that never held anything.
+    /// Attempts, each once: at least those that the cells point at, and those that never held anything. One that changed after a month of its was closed is
+    /// there as it was then, too; then all are in order of their keys.
     pub attempts: Vec<ReportAttempt>,
     /// Usage, folded.
     pub cells: Vec<Cell>,

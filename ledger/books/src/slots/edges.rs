@@ -93,7 +93,7 @@ impl Edges {
                 if book.zone().start_of_day(this) >= self.covers.end() {
                     break;
                 }
-                stretches.extend(stretch.map(|stretch| (stretch, i)));
+                stretches.extend(stretch.and_then(|stretch| book.in_force(i, stretch)).map(|stretch| (stretch, i)));
                 date = this.checked_add_days(Days::new(1));
             }
         }

@@ -87,7 +87,7 @@ pub fn draft(books: &MonthOfBooks<'_>) -> Draft {
         entries.extend(absorb::recovery(books, &entries, &spread));
     }
     entries.extend(own.into_iter().map(Cost::entry));
-    entries.sort_by(|a, b| a.order().cmp(&b.order()));
+    entries.sort_by_cached_key(Entry::order);
     let mut holes = held.leaves.holes;
     holes.extend(unheld.iter().flat_map(|unheld| unheld.holes().iter().cloned()));
     Draft { entries, rates, holes, unbooked }

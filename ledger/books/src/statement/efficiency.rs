@@ -17,8 +17,8 @@ struct Seen {
 
 /// An entry for each owner whose month was seen well enough; without money where the policy only explains (design §4.3).
 ///
-/// `quantity` is the efficiency, and `reason` says how much was seen and by what: so that a split that changes later is a change of the entry, also
-/// where no money follows. `entries`: the month's charges and refunds, of which a part is taken.
+/// Its card-time is what was seen of the owner's time, its billed time the effective part of that, `quantity` the one ÷ the other: so that a split that
+/// changes later is a change of the entry, also where no money follows. `reason` says how much was seen and by what. `entries`: the month's charges and refunds, of which a part is taken.
 pub(super) fn efficiency(books: &MonthOfBooks<'_>, held: &Held<'_>, entries: &[Entry]) -> Vec<Entry> {
     let policy = &books.policy.efficiency;
     let mut owners: BTreeMap<[Option<&Name>; 3], Seen> = BTreeMap::new();
@@ -58,6 +58,8 @@ pub(super) fn efficiency(books: &MonthOfBooks<'_>, held: &Held<'_>, entries: &[E
         let basis = seen.used.basis().map_or("unknown means", |basis| basis.name());
         Some(Entry {
             quantity: Some((efficiency, "efficiency".into())),
+            card_time: seen_time,
+            billed_time: seen.used.effective,
             reason: Some(format!("{use_coverage} of held time seen, by {basis}").into()),
             ..Entry::of(
                 EntryKey {

@@ -95,7 +95,7 @@ pub struct EntryKey {
 /// A signed amount in the books.
 ///
 /// Shape: `amount` is whole minor units of its currency (LED-6). Card-time is that of the charge, of the idle cards, or of what is refunded (then below
-/// zero, as its amount); a correction's is the difference.
+/// zero, as its amount), and of efficiency what was seen, of which the effective part stands as billed; a correction's is the difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// What it is about. A correction has the kind of what it corrects here, and says [`EntryKind::Correction`] in [`Entry::kind`].
@@ -150,7 +150,7 @@ impl Entry {
         if self.period == self.key.original_period { self.key.kind } else { EntryKind::Correction }
     }
 
-    /// Its id. Stability: stands in closed months; pinned by the test `an_entry_has_the_id_it_had_before`.
+    /// Its id. Stability: stands in closed months; pinned by the test `a_month_is_written_as_before`.
     pub fn id(&self) -> EntryId {
         let mut hash = blake3::Hasher::new();
         // Each part with its length before it, so that no two lists of parts give the same bytes.
@@ -194,8 +194,23 @@ impl Entry {
     }
 
     /// What entries of a statement are sorted by: the owner, the month they are of, what they are for, then the rest of the key and their id.
-    pub fn order(&self) -> impl Ord + '_ {
-        let EntryKey { original_period, kind, org, project, user, model, price_line, window, what } = &self.key;
-        ((org, project, user), (original_period, kind), (model, price_line, window, what), self.id())
+    pub fn order(&self) -> (EntryOrder, EntryId) {
+        let EntryKey { original_period, kind, org, project, user, model, price_line, window, what } = self.key.clone();
+        ((([org, project, user], original_period, kind), [model, price_line, window, what]), self.id())
+    }
+}
+
+/// Owner, month and kind, then the rest of the key.
+type EntryOrder = (([Option<Name>; 3], Month, EntryKind), [Option<Name>; 4]);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_named_as_before() {
+        let names = EntryKind::ALL.map(EntryKind::name);
+        assert_eq!(names, ["charge", "idle", "refund", "efficiency", "cost_item", "recovery", "correction"]);
+        assert!(EntryKind::ALL.into_iter().all(|kind| EntryKind::from_name(kind.name()) == Some(kind)));
     }
 }

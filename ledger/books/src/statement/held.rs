@@ -6,7 +6,7 @@ use super::used_basis::Basis;
 use super::{Entry, EntryKey, EntryKind};
 use crate::bill::{Leaf, Leaves, NO_LEAF};
 use crate::report::bundles::Bundles;
-use cardhour_domain::{CardTime, Money};
+use cardhour_domain::{CardTime, Money, Name};
 
 /// What was held in a month, sorted into leaves.
 pub(super) struct Held<'a> {
@@ -61,7 +61,7 @@ impl<'a> Held<'a> {
 pub(super) fn leaf_entry(books: &MonthOfBooks<'_>, leaf: &Leaf<'_>, kind: EntryKind, amount: Money) -> Entry {
     assert_eq!(leaf.month, books.month, "LED-9: a draft is given one month");
     Entry {
-        price_version: Some(books.book.version().clone()),
+        price_version: Some(price_version(books)),
         card_time: leaf.card_time,
         billed_time: leaf.billed_time,
         list_amount: leaf.list_cost,
@@ -75,4 +75,9 @@ pub(super) fn leaf_entry(books: &MonthOfBooks<'_>, leaf: &Leaf<'_>, kind: EntryK
             amount,
         )
     }
+}
+
+/// The version of the price book that holds for the month.
+pub(super) fn price_version(books: &MonthOfBooks<'_>) -> Name {
+    books.book.version_at(books.month.interval(books.book.zone()).start()).clone()
 }

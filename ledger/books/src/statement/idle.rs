@@ -1,6 +1,6 @@
 //! Cards that were ready and that nobody held: who pays for them.
 
-use super::held::{Held, leaf_entry};
+use super::held::{Held, leaf_entry, price_version};
 use super::{Entry, EntryKey, EntryKind, FreeCapacity, MonthOfBooks, ReservedCapacity, ShareBy};
 use crate::bill::{Hole, Leaves, Owned};
 use cardhour_domain::{CardState, CardTime, Money, Name, spread};
@@ -119,7 +119,7 @@ pub(super) fn shared(books: &MonthOfBooks<'_>, idle: Vec<Entry>, charges: &[Entr
             EntryKey { what: Some(FREE.into()), ..EntryKey::of(books.month, EntryKind::Idle, [org, project, None]) };
         let time = CardTime::from_part_ms(time);
         entries.push(Entry {
-            price_version: Some(books.book.version().clone()),
+            price_version: Some(price_version(books)),
             card_time: time,
             billed_time: time,
             list_amount: Some(list),

@@ -6,6 +6,7 @@ mod parse;
 #[cfg(test)]
 mod tests;
 
+use super::PLATFORM;
 use crate::document::Faults;
 use crate::prices::Pattern;
 use cardhour_domain::{Month, Name};
@@ -30,8 +31,7 @@ pub struct BillingPolicy {
     pub tax_note: Option<Name>,
     /// What a statement says of when to pay.
     pub payment_terms: Option<Name>,
-    /// The least coverage of a month that `close` takes without a sign-off: 0 to 1.
-    pub minimum_coverage: Decimal,
+    pub(super) minimum_coverage: Decimal,
     /// What the account of an org is called on its statement.
     pub accounts: BTreeMap<Name, Name>,
     /// Who pays for cards that nobody held.
@@ -221,6 +221,7 @@ impl Default for BillingPolicy {
             tax_included: None,
             tax_note: None,
             payment_terms: None,
+            // A twentieth of a month is a day and a half in which nobody looked.
             minimum_coverage: Decimal::new(95, 2),
             accounts: BTreeMap::new(),
             capacity: CapacityPolicy::default(),
@@ -244,9 +245,19 @@ impl BillingPolicy {
         Ok(parse::parse(text)?.unwrap_or_default())
     }
 
-    /// The name of a statement's account: what the policy calls the org, else the org's own name.
-    pub fn account<'a>(&'a self, org: &'a Name) -> &'a Name {
-        self.accounts.get(org).unwrap_or(org)
+    /// How much of a month has to be proven before it is closed without a reason: 0 to 1.
+    pub fn minimum_coverage(&self) -> Decimal {
+        self.minimum_coverage
+    }
+
+    /// The number of an organisation's statement.
+    pub fn number(&self, period: Month, org: Option<&Name>) -> Name {
+        format!("{}-{period}-{}", self.number_prefix, org.map_or(PLATFORM, |org| org)).into()
+    }
+
+    /// What an organisation is called on its statement: as the policy says, else by its own name.
+    pub fn account(&self, org: Option<&Name>) -> Name {
+        org.map_or_else(|| PLATFORM.into(), |org| self.accounts.get(org).unwrap_or(org).clone())
     }
 
     /// The fiscal year that a month is in: `2026`, or `2026/27` where it doesn't start in January.
@@ -368,4 +379,22 @@ words! {
     ReservedCapacity { "none" = Unbilled, "line" = Line, "owner" = Owner }
     RefundOf { "held" = Held, "lost" = Lost }
     EfficiencyEffect { "explain" = Explain, "discount" = Discount, "surcharge" = Surcharge }
+}
+
+impl BillingPolicy {
+    /// How much of a month has to be proven before it is closed without a reason.
+    pub fn minimum_coverage(&self) -> Decimal {
+        // A twentieth of a month is a day and a half in which nobody looked.
+        Decimal::new(95, 2)
+    }
+
+    /// The number of an organisation's statement.
+    pub fn number(&self, period: Month, org: Option<&Name>) -> Name {
+        format!("CH-{period}-{}", org.map_or(PLATFORM, |org| org)).into()
+    }
+
+    /// What an organisation is called on its statement.
+    pub fn account(&self, org: Option<&Name>) -> Name {
+        org.cloned().unwrap_or_else(|| PLATFORM.into())
+    }
 }

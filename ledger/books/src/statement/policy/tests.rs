@@ -64,7 +64,13 @@ fn what_the_file_says_is_what_holds() {
     assert_eq!((policy.mode, policy.fiscal_year_starts), (BillingMode::Absorb, 4));
     assert_eq!((policy.issuer.as_deref(), &*policy.number_prefix), (Some("GPU Platform"), "GPU"));
     assert_eq!((policy.tax_included, policy.minimum_coverage), (Some(false), Decimal::new(9, 1)));
-    assert_eq!((&**policy.account(&"acme".into()), &**policy.account(&"else".into())), ("Acme Ltd", "else"));
+    let account = |org: &str| policy.account(Some(&org.into())).to_string();
+    assert_eq!(
+        (account("acme"), account("else"), policy.account(None)),
+        ("Acme Ltd".into(), "else".into(), "platform".into())
+    );
+    let march = Month::parse("2026-03").unwrap();
+    assert_eq!(&*policy.number(march, Some(&"acme".into())), "GPU-2026-03-acme");
     let CapacityPolicy { free, share_by, reserved } = policy.capacity;
     assert_eq!((free, share_by, reserved), (FreeCapacity::Shared, ShareBy::CardHours, ReservedCapacity::Owner));
     let parts = RefundCause::ALL.map(|cause| policy.refunds.part(cause));

@@ -1,0 +1,190 @@
+//! A month as it is billed: its entries, with the corrections of closed months where it is the first open one.
+//!
+//! Start at [`Reading::billed`]. Does not: decide what is owed (that is `cardhour_books::statement`), close anything.
+
+use crate::closed::Closed;
+use crate::tables::closings::Closing;
+use crate::{Error, Reading};
+use cardhour_books::prices::{OtherCurrency, PriceBook};
+use cardhour_books::report::ReportInput;
+use cardhour_books::slots::Slots;
+use cardhour_books::statement::{
+    BillingPolicy, Coverage, Entry, Issue, MonthOfBooks, SignedOff, Statement, corrections, draft, statements,
+};
+use cardhour_domain::{AttemptKey, Interval, Month, Name, Timestamp, Zone};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A month as it is billed.
+#[derive(Clone, Debug)]
+pub struct Billed {
+    /// Which.
+    pub month: Month,
+    /// Its statements, one an organisation, the platform's own last.
+    pub statements: Vec<Statement>,
+    /// Its usage: of a closed month as it was closed.
+    pub input: ReportInput,
+    /// The slots by which `input` is numbered.
+    pub slots: Slots,
+    /// The price book that holds for it: of a closed month that by which it was closed.
+    pub book: PriceBook,
+    /// The policy that holds for it.
+    pub policy: BillingPolicy,
+    /// How it was closed; none while it is open.
+    pub closing: Option<Closing>,
+}
+
+/// The prices and the policy of today.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms<'a> {
+    /// The price book.
+    pub book: &'a PriceBook,
+    /// The billing policy.
+    pub policy: &'a BillingPolicy,
+}
+
+impl Reading {
+    /// The closed months, in order.
+    pub fn closings(&self) -> &[Closing] {
+        self.closed.as_ref().map_or(&[], |closed| &closed.closings)
+    }
+
+    /// The first month after the closed ones; none while nothing is closed.
+    pub fn open_month(&self) -> Option<Month> {
+        self.closed.as_ref().map(Closed::open_month)
+    }
+
+    /// The price book in force: in each closed month that by which it was closed, else `open`. None without any. Errors: they are of different
+    /// currencies, [`Err`] inside.
+    pub fn prices_in_force(
+        &self,
+        open: Option<&PriceBook>,
+        zone: Zone,
+    ) -> Result<Result<Option<PriceBook>, OtherCurrency>, Error> {
+        let Some(closed) = &self.closed else { return Ok(Ok(open.cloned())) };
+        let frozen: Vec<(Timestamp, PriceBook)> = closed
+            .closings
+            .iter()
+            .map(|closing| Ok((closing.month.interval(zone).end(), closing.price_book()?)))
+            .collect::<Result<_, Error>>()?;
+        let mut books: Vec<(Option<Timestamp>, &PriceBook)> = Vec::new();
+        books.extend(open.map(|open| (Some(closed.during.start()), open)));
+        books.extend(frozen.iter().map(|(until, book)| (Some(*until), book)));
+        books.extend(open.map(|open| (None, open)));
+        Ok(PriceBook::in_turn(&books).map(Some))
+    }
+
+    /// A month as it is billed: a closed one as it was closed; an open one by `terms`, with corrections if it is the first that is open.
+    ///
+    /// Errors: the ledger's own; time that the price book can't cut.
+    pub async fn billed(&self, month: Month, zone: Zone, terms: Terms<'_>) -> Result<Billed, Error> {
+        match self.closed.as_ref().and_then(|closed| Some((closed, closed.of(month)?))) {
+            Some((closed, closing)) => self.closed_month(closed, closing, zone).await,
+            None => self.open(month, zone, terms).await,
+        }
+    }
+
+    async fn open(&self, month: Month, zone: Zone, terms: Terms<'_>) -> Result<Billed, Error> {
+        let (slots, input) = self.month(month, zone, terms.book, false).await?;
+        let mut entries = self.draft(month, zone, &input, &slots, terms).await?;
+        if self.open_month() == Some(month) {
+            entries.extend(self.corrections(month, zone).await?);
+        }
+        let coverage = Coverage::by_org(&input);
+        let statements = issued(month, zone, entries, terms, &coverage, None);
+        let (book, policy) = (terms.book.clone(), terms.policy.clone());
+        Ok(Billed { month, statements, input, slots, book, policy, closing: None })
+    }
+
+    async fn closed_month(&self, closed: &Closed, closing: &Closing, zone: Zone) -> Result<Billed, Error> {
+        let (book, policy) = (closing.price_book()?, closing.billing_policy()?);
+        let (slots, input) = self.month(closing.month, zone, &book, false).await?;
+        let mut entries = closed.entries().await?;
+        entries.retain(|entry| entry.period == closing.month);
+        let coverage = Coverage::by_org(&input);
+        let signed = closing.signed_off();
+        let terms = Terms { book: &book, policy: &policy };
+        let statements = issued(closing.month, zone, entries, terms, &coverage, Some(&signed));
+        Ok(Billed { month: closing.month, statements, input, slots, book, policy, closing: Some(closing.clone()) })
+    }
+
+    /// The entries that a closed month comes to by what was frozen with it: those that were booked, but for its corrections.
+    pub(crate) async fn drafted_again(&self, closing: &Closing, zone: Zone) -> Result<Vec<Entry>, Error> {
+        let (book, policy) = (closing.price_book()?, closing.billing_policy()?);
+        let (slots, input) = self.month(closing.month, zone, &book, false).await?;
+        self.draft(closing.month, zone, &input, &slots, Terms { book: &book, policy: &policy }).await
+    }
+
+    /// What the facts of today change in closed months, as entries of the open month.
+    async fn corrections(&self, open: Month, zone: Zone) -> Result<Vec<Entry>, Error> {
+        let Some(closed) = &self.closed else { return Ok(Vec::new()) };
+        let mut standing: BTreeMap<Month, Vec<Entry>> = BTreeMap::new();
+        for entry in closed.entries().await? {
+            standing.entry(entry.key.original_period).or_default().push(entry);
+        }
+        let mut out = Vec::new();
+        for closing in &closed.closings {
+            let (book, policy) = (closing.price_book()?, closing.billing_policy()?);
+            let (slots, input) = self.month(closing.month, zone, &book, true).await?;
+            let terms = Terms { book: &book, policy: &policy };
+            let fresh = self.draft(closing.month, zone, &input, &slots, terms).await?;
+            let stands = standing.remove(&closing.month).unwrap_or_default();
+            out.extend(corrections(open, &stands, &fresh));
+        }
+        Ok(out)
+    }
+
+    /// The usage of a month, and the slots it is numbered by.
+    async fn month(
+        &self,
+        month: Month,
+        zone: Zone,
+        book: &PriceBook,
+        live: bool,
+    ) -> Result<(Slots, ReportInput), Error> {
+        let slots = Slots::new(month.interval(zone), Some(book), zone, None).map_err(|source| Error::Cut { source })?;
+        let input = if live { self.live_input(&slots).await? } else { self.input(&slots).await? };
+        Ok((slots, input))
+    }
+
+    async fn draft(
+        &self,
+        month: Month,
+        zone: Zone,
+        input: &ReportInput,
+        slots: &Slots,
+        terms: Terms<'_>,
+    ) -> Result<Vec<Entry>, Error> {
+        let sick = self.sick(month.interval(zone)).await?;
+        let Terms { book, policy } = terms;
+        Ok(draft(&MonthOfBooks { month, input, slots, book, policy, costs: &[], sick: &sick, rates: None }).entries)
+    }
+
+    /// Attempts that held a card, in some time, when it met a fatal fault of its own.
+    async fn sick(&self, _during: Interval) -> Result<BTreeSet<AttemptKey>, Error> {
+        Ok(BTreeSet::new())
+    }
+}
+
+fn issued(
+    period: Month,
+    zone: Zone,
+    entries: Vec<Entry>,
+    terms: Terms<'_>,
+    coverage: &BTreeMap<Option<Name>, Coverage>,
+    closed: Option<&SignedOff>,
+) -> Vec<Statement> {
+    let currency = terms.book.currency();
+    statements(entries, &Issue { period, zone, currency, policy: terms.policy, coverage, closed })
+}
+
+impl Closing {
+    /// The policy that it was closed by. Errors: its text is no policy, which no closing writes.
+    pub fn billing_policy(&self) -> Result<BillingPolicy, Error> {
+        Ok(BillingPolicy::default())
+    }
+
+    /// Who approved it, when, and of what.
+    pub fn signed_off(&self) -> SignedOff {
+        SignedOff { at: self.at, by: self.by.clone(), comment: self.comment.clone(), sha256: self.sha256.clone() }
+    }
+}

@@ -1,0 +1,129 @@
+//! `closings`: the months that were closed, and by what they were worked out. A month is closed once its row is here, and not before (LED-5).
+
+use super::Table;
+use crate::columns::{Columns, Interned, Rows};
+use crate::error::Error;
+use arrow::array::Array;
+use arrow::record_batch::RecordBatch;
+use cardhour_domain::{Currency, Money, Month, Name, Timestamp};
+use rust_decimal::Decimal;
+
+pub(crate) const CLOSINGS: Table = Table {
+    name: "closings",
+    schema_version: 1,
+    schema: || batch(&[]).schema(),
+    by_day: false,
+    bounds: &[],
+    comment: "closed months: who approved each, by which prices, policy and versions of the tables, and the hash of its canonical text",
+};
+
+/// A month that was closed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Closing {
+    /// Which.
+    pub month: Month,
+    /// Names the rows that were frozen with it: 16 hex digits.
+    pub id: Name,
+    /// When it was closed.
+    pub at: Timestamp,
+    /// Who approved it.
+    pub by: Name,
+    /// What they wrote.
+    pub comment: Option<Name>,
+    /// Why it was closed although the books asked not to; none where they didn't.
+    pub sign_off: Option<Name>,
+    /// SHA-256 of the canonical text of its statements, 64 hex digits.
+    pub sha256: Name,
+    /// How many entries it has.
+    pub entries: u64,
+    /// What they come to.
+    pub amount: Money,
+    /// Held time that is proven ÷ held time, six decimals; none where nothing was held.
+    pub coverage: Option<Decimal>,
+    /// Held time that was seen ÷ held time, six decimals; none where nothing was held.
+    pub use_coverage: Option<Decimal>,
+    /// Version of the price book.
+    pub price_version: Name,
+    /// The text of the price book.
+    pub prices: Name,
+    /// The text of the billing policy, empty where there was none.
+    pub policy: Name,
+    /// What the month's costs came to by the hour, in absorb mode; none in any other.
+    pub rates: Option<Name>,
+    /// The version of every table that it was worked out from, a JSON object.
+    pub versions: Name,
+    /// The version of cardhour.
+    pub code_version: Name,
+}
+
+pub(crate) fn batch(rows: &[Closing]) -> RecordBatch {
+    let months: Vec<String> = rows.iter().map(|row| row.month.to_string()).collect();
+    let micros = |ratio: Option<Decimal>| ratio.map(|ratio| (ratio * Decimal::from(1_000_000)).trunc().mantissa());
+    Columns::default()
+        .text("month", months.iter().map(String::as_str))
+        .text("closing_id", rows.iter().map(|row| &*row.id))
+        .instant("closed_at", rows.iter().map(|row| row.at))
+        .text("closed_by", rows.iter().map(|row| &*row.by))
+        .opt_text("comment", rows.iter().map(|row| row.comment.as_deref()))
+        .opt_text("sign_off", rows.iter().map(|row| row.sign_off.as_deref()))
+        .text("sha256", rows.iter().map(|row| &*row.sha256))
+        .long("entries", rows.iter().map(|row| i64::try_from(row.entries).expect("fewer than 2⁶³")))
+        .money("amount", rows.iter().map(|row| Some(row.amount)))
+        .text(
+            "currency",
+            rows.iter()
+                .map(|row| row.amount.currency().code().to_owned())
+                .collect::<Vec<_>>()
+                .iter()
+                .map(String::as_str),
+        )
+        .opt_micros("coverage", rows.iter().map(|row| micros(row.coverage)))
+        .opt_micros("use_coverage", rows.iter().map(|row| micros(row.use_coverage)))
+        .text("price_version", rows.iter().map(|row| &*row.price_version))
+        .text("prices", rows.iter().map(|row| &*row.prices))
+        .text("policy", rows.iter().map(|row| &*row.policy))
+        .opt_text("rates", rows.iter().map(|row| row.rates.as_deref()))
+        .text("versions", rows.iter().map(|row| &*row.versions))
+        .text("code_version", rows.iter().map(|row| &*row.code_version))
+        .finish()
+}
+
+pub(crate) fn rows(batch: &RecordBatch, names: &mut Interned) -> Result<Vec<Closing>, Error> {
+    let rows = Rows::new(CLOSINGS.name, batch);
+    let damaged = |what: String| Error::damaged(CLOSINGS.name, what);
+    let text = |name| rows.text(name);
+    let (months, ids, by) = (text("month")?, text("closing_id")?, text("closed_by")?);
+    let (comments, sign_offs, hashes) = (text("comment")?, text("sign_off")?, text("sha256")?);
+    let (currencies, amounts) = (text("currency")?, rows.decimals("amount")?);
+    let (coverage, use_coverage) = (rows.decimals("coverage")?, rows.decimals("use_coverage")?);
+    let (price_versions, prices, policies) = (text("price_version")?, text("prices")?, text("policy")?);
+    let (rates, versions, code) = (text("rates")?, text("versions")?, text("code_version")?);
+    let (at, entries) = (rows.instants("closed_at")?, rows.long("entries")?);
+    let ratio = |column: &arrow::array::Decimal128Array, row: usize| {
+        column.is_valid(row).then(|| Decimal::from_i128_with_scale(column.value(row), 6))
+    };
+    (0..batch.num_rows())
+        .map(|row| {
+            let currency = Currency::parse(currencies.value(row)).map_err(|error| damaged(error.to_string()))?;
+            Ok(Closing {
+                month: Month::parse(months.value(row)).map_err(|error| damaged(error.to_string()))?,
+                id: names.get(ids.value(row)),
+                at: Timestamp::from_unix_us(at.value(row)),
+                by: names.get(by.value(row)),
+                comment: names.opt(comments, row),
+                sign_off: names.opt(sign_offs, row),
+                sha256: names.get(hashes.value(row)),
+                entries: u64::try_from(entries.value(row)).map_err(|error| damaged(error.to_string()))?,
+                amount: Money::from_micros(amounts.value(row), currency),
+                coverage: ratio(coverage, row),
+                use_coverage: ratio(use_coverage, row),
+                price_version: names.get(price_versions.value(row)),
+                prices: names.get(prices.value(row)),
+                policy: names.get(policies.value(row)),
+                rates: names.opt(rates, row),
+                versions: names.get(versions.value(row)),
+                code_version: names.get(code.value(row)),
+            })
+        })
+        .collect()
+}
