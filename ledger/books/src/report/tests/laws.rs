@@ -166,6 +166,8 @@ fn cut_used(whole: &Used, part: f64) -> (Used, Used) {
     (head.effective, tail.effective) = both(whole.effective);
     (head.underused, tail.underused) = both(whole.underused);
     (head.billed_idle, tail.billed_idle) = both(whole.billed_idle);
+    (head.billed_effective, tail.billed_effective) = both(whole.billed_effective);
+    (head.billed_lost, tail.billed_lost) = both(whole.billed_lost);
     (head.seen_by_gpm, tail.seen_by_gpm) = both(whole.seen_by_gpm);
     (head.seen_by_duty_cycle, tail.seen_by_duty_cycle) = both(whole.seen_by_duty_cycle);
     (head.seen_by_both, tail.seen_by_both) = both(whole.seen_by_both);
