@@ -18,8 +18,9 @@ use cardhour_books::attempt::{Attempt, Rejected};
 use cardhour_books::holdings::{Claim, held_during};
 use cardhour_books::site::{Coverage, Node, Outage, Reservation};
 use cardhour_books::split::loses_work;
+use cardhour_books::statement::CostItem;
 use cardhour_books::versions::{ContentHash, Version, Versioned, resolve};
-use cardhour_domain::{AttemptKey, Interval, Timestamp};
+use cardhour_domain::{AttemptKey, Interval, Month, Timestamp};
 use rustc_hash::FxHashSet;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -295,6 +296,25 @@ pub(crate) async fn outages(store: &Store, outages: Vec<Outage>) -> Result<Booke
     let key = |o: &Outage| (o.cluster.clone(), o.during.start(), o.nodes.clone());
     let touches = |o: &Outage, touched: &mut Touched| touched.usage.extend(o.during.utc_days());
     upsert(store, &OUTAGES, outages, key, touches, rows, batch).await
+}
+
+/// Books cost items. Nothing is derived from them.
+pub(crate) async fn costs(store: &Store, costs: Vec<CostItem>) -> Result<Booked, Error> {
+    use tables::costs::{COSTS, batch, rows};
+    let key = |item: &CostItem| {
+        let CostItem { month, name, org, project, user, cluster, pool, model, .. } = item.clone();
+        (month, name, [org, project, user, cluster, pool, model])
+    };
+    upsert(store, &COSTS, costs, key, |_, _| {}, rows, batch).await
+}
+
+/// The cost items of a month, in order. Empty where there are none.
+pub(crate) async fn costs_of(store: &Store, month: Month) -> Result<Vec<CostItem>, Error> {
+    let Some(snapshot) = store.open(&tables::costs::COSTS).await? else { return Ok(Vec::new()) };
+    let mut costs = all(&snapshot, tables::costs::rows).await?;
+    costs.retain(|item| item.month == month);
+    costs.sort();
+    Ok(costs)
 }
 
 async fn all<T>(

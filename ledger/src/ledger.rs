@@ -11,7 +11,8 @@ use crate::tables::{self, observed_jobs::OBSERVED_JOBS, usage::USAGE};
 use crate::{Error, intake};
 use cardhour_books::attempt::{Attempt, Rejected};
 use cardhour_books::site::{Coverage, Node, Outage, Reservation};
-use cardhour_domain::Zone;
+use cardhour_books::statement::CostItem;
+use cardhour_domain::{Month, Zone};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -131,6 +132,23 @@ impl Ledger {
         let booked = intake::outages(&self.store, outages).await?;
         derive::catch_up(&self.store, &FreshJobs::default()).await?;
         Ok(Booked { quarantined, ..booked })
+    }
+
+    /// Takes in cost items; a row replaces the one of that month, name, owner and cards.
+    pub async fn import_costs(
+        &self,
+        file: &str,
+        costs: Vec<CostItem>,
+        rejected: Vec<Rejected>,
+    ) -> Result<Booked, Error> {
+        let quarantined = intake::quarantine(&self.store, file, rejected).await?;
+        let booked = intake::costs(&self.store, costs).await?;
+        Ok(Booked { quarantined, ..booked })
+    }
+
+    /// What the site listed as costs of a month, in order.
+    pub async fn costs(&self, month: Month) -> Result<Vec<CostItem>, Error> {
+        intake::costs_of(&self.store, month).await
     }
 
     /// Makes the tables that aren't there yet, all at once. They are made when they are needed, too: this is for whoever has time before.

@@ -3,10 +3,11 @@
 //! `jobs`, `nodes`, `reservations`, `outages` and `coverage` are *facts*, what sources said, and so is what nodes told: `samples`, `activity`,
 //! `observations`, `watches`, `devices` and `node_events`, which a ledger of records alone never makes. `holdings`, `observed_jobs`, `gaps`, `usage`
 //! and `conflicts` are *derived* from them and can be made again from nothing else. `jobs_history` keeps versions of attempts that lost,
-//! `quarantine` rows that could not be booked.
+//! `quarantine` rows that could not be booked, `costs` what a site listed as costs: a fact that no derived table is made from.
 
 pub(crate) mod closings;
 pub(crate) mod conflicts;
+pub(crate) mod costs;
 pub(crate) mod coverage;
 pub(crate) mod entries;
 pub(crate) mod frozen;
@@ -49,6 +50,7 @@ pub(crate) const ALL: &[Table] = &[
     reservations::RESERVATIONS,
     outages::OUTAGES,
     coverage::COVERAGE,
+    costs::COSTS,
     quarantine::QUARANTINE,
     holdings::HOLDINGS,
     usage::USAGE,

@@ -20,6 +20,7 @@ use cardhour_books::import::map::MapFile;
 use cardhour_books::import::mapping::Mapping;
 use cardhour_books::import::readers::read;
 use cardhour_books::import::record::{Record, RecordText};
+use cardhour_books::import::site::costs::{COST_FIELDS, costs};
 use cardhour_books::import::site::nodes::{NODE_FIELDS, nodes};
 use cardhour_books::import::site::outages::{OUTAGE_FIELDS, outages};
 use cardhour_books::import::site::reservations::{RESERVATION_FIELDS, reservations};
@@ -92,9 +93,10 @@ pub async fn import(books: &Books, command: &ImportCommand, now: Timestamp) -> R
             return Ok(tally);
         }
         ImportCommand::Jobs(args) => (&args.files, args.output),
-        ImportCommand::Nodes(args) | ImportCommand::Reservations(args) | ImportCommand::Outages(args) => {
-            (&args.files, args.output)
-        }
+        ImportCommand::Nodes(args)
+        | ImportCommand::Reservations(args)
+        | ImportCommand::Outages(args)
+        | ImportCommand::Costs(args) => (&args.files, args.output),
     };
     let mut all = Tally::default();
     for file in files {
@@ -129,6 +131,16 @@ pub async fn import(books: &Books, command: &ImportCommand, now: Timestamp) -> R
                     read,
                     steps: 0,
                     booked: books.ledger().import_outages(&name, listed.rows, listed.rejected).await?,
+                }
+            }
+            ImportCommand::Costs(args) => {
+                let (name, listed) = list(file, args, COST_FIELDS, costs)?;
+                let read = listed.rows_read;
+                warn_of(&name, &listed.rejected);
+                Tally {
+                    read,
+                    steps: 0,
+                    booked: books.ledger().import_costs(&name, listed.rows, listed.rejected).await?,
                 }
             }
         };

@@ -35,6 +35,13 @@ pub enum ImportCommand {
         CSV, JSON lines, TOML ([[outage]]) or the text of scontrol; the file itself tells which. Columns: cluster, started_at, ended_at, nodes, cards \
         (of each node), reason; a map says otherwise.")]
     Outages(SiteArgs),
+    /// Costs: what a month cost the platform, and what single owners are charged beside their cards
+    #[command(after_help = "Example:\n  cardhour import costs march-costs.csv\n\n\
+        CSV, JSON lines or TOML ([[cost]]); the file itself tells which. Columns: month, name, org, project, user, cluster, pool, model, quantity, \
+        unit, unit_price, tariff_per_kwh, amount, currency, reason; a map says otherwise. A row without an owner is the platform's own. Its amount is \
+        said, or is quantity × unit_price, or the measured energy of the month × tariff_per_kwh. A later row of the same month, name, owner and \
+        cards replaces the one before.")]
+    Costs(SiteArgs),
     /// Metrics: what cards did, from logs, exporters' text, a running Prometheus, or any table with a map
     #[command(after_help = "Examples:\n  \
         cardhour import metrics gpu07.csv gpu07.csv.1 --format nvidia-smi-csv --node gpu07 --zone Asia/Shanghai\n  \
@@ -189,7 +196,7 @@ impl FromStr for Step {
     }
 }
 
-/// Options of `import nodes`, `reservations` and `outages`.
+/// Options of `import nodes`, `reservations`, `outages` and `costs`.
 #[derive(Debug, Args)]
 pub struct SiteArgs {
     /// Files to book; `-` is standard input

@@ -1,11 +1,12 @@
-//! From a site's own lists to what it has and when it was out of service: nodes, reservations, outages.
+//! From a site's own lists to what it has, when it was out of service and what it cost: nodes, reservations, outages, costs.
 //!
 //! Lists are small and written by hand or by a script, so they come in whatever is at hand: CSV or JSON lines (with our own
-//! column names, or a map), TOML (`[[node]]`, `[[reservation]]`, `[[outage]]`), or the text of `scontrol show node` and
+//! column names, or a map), TOML (`[[node]]`, `[[reservation]]`, `[[outage]]`, `[[cost]]`), or the text of `scontrol show node` and
 //! `scontrol show reservation`. Which one it is, the file itself tells.
 //!
-//! Start at [`nodes::nodes`], [`reservations::reservations`] and [`outages::outages`].
+//! Start at [`nodes::nodes`], [`reservations::reservations`], [`outages::outages`] and [`costs::costs`].
 
+pub mod costs;
 pub mod nodes;
 pub mod outages;
 pub mod reservations;
