@@ -13,7 +13,7 @@ use cardhour_books::import::readers::ReadError;
 use cardhour_books::import::readers::compression::ExpandError;
 use cardhour_books::import::site::ListError;
 use cardhour_books::line::LineError;
-use cardhour_books::prices::PriceFaults;
+use cardhour_books::prices::{OtherCurrency, PriceFaults};
 use cardhour_books::slots::SlotsError;
 use cardhour_books::trace::TraceError;
 use datafusion::error::DataFusionError;
@@ -69,6 +69,20 @@ pub enum Error {
         /// The ledger's.
         ledger: String,
     },
+    /// Price books that can't be put together.
+    #[error(transparent)]
+    Currencies(#[from] OtherCurrency),
+    /// A statement without prices.
+    #[error("no price book, and so no statement: {} has none, or says nothing", .0.display())]
+    NoPrices(PathBuf),
+    /// No such entry.
+    #[error(
+        "no entry {0:?} in closed months, nor in the open one: `cardhour statement --month MONTH --entries` shows those there are"
+    )]
+    NoEntry(String),
+    /// Nobody approves.
+    #[error("who closes it? --by NAME says it; $USER is not set")]
+    NobodyApproves,
     /// A map that is faulty or doesn't fit its file.
     #[error("{file}")]
     Map {
@@ -266,13 +280,16 @@ impl Error {
                 cardhour_ledger::Remedy::Caller => Remedy::Caller,
                 cardhour_ledger::Remedy::Operator => Remedy::Operator,
             },
-            Self::NoReport(_) | Self::NoLine(_) | Self::Trace(_) => Remedy::CallerNotFound,
+            Self::NoReport(_) | Self::NoLine(_) | Self::NoEntry(_) | Self::Trace(_) => Remedy::CallerNotFound,
             Self::Request(_)
             | Self::Config(_)
             | Self::Slots(_)
             | Self::Bill(_)
             | Self::Prices { .. }
             | Self::PriceZone { .. }
+            | Self::Currencies(_)
+            | Self::NoPrices(_)
+            | Self::NobodyApproves
             | Self::Map { .. }
             | Self::NoFormat(_)
             | Self::Line(_)
@@ -331,13 +348,13 @@ impl Error {
             Self::Line(_) => "bad-line",
             Self::NoNode(_) => "bad-node",
             Self::NoReport(_) => "no-report",
-            Self::NoLine(_) | Self::Trace(_) => "no-line",
+            Self::NoLine(_) | Self::NoEntry(_) | Self::Trace(_) => "no-line",
             Self::Sql { .. } => "sql",
             Self::SqlWrites => "sql-read-only",
             Self::SqlTimeout { .. } => "sql-timeout",
             Self::SqlMemory { .. } => "sql-memory",
             Self::SqlRows { .. } => "sql-rows",
-            Self::Prices { .. } | Self::PriceZone { .. } => "prices",
+            Self::Prices { .. } | Self::PriceZone { .. } | Self::Currencies(_) | Self::NoPrices(_) => "prices",
             Self::Ledger(_) | Self::Engine { .. } => "ledger",
             Self::Map { .. }
             | Self::Input { .. }
@@ -355,6 +372,7 @@ impl Error {
             | Self::CollectorConfig(_)
             | Self::NoStandIn(_)
             | Self::Certificate { .. }
+            | Self::NobodyApproves
             | Self::NotDemo(_) => "bad-config",
             Self::File { .. } | Self::Stream { .. } | Self::Collect(_) => "io",
             Self::Parquet(_) | Self::Columns(_) => "render",

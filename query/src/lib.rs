@@ -28,6 +28,7 @@ pub mod request;
 pub mod run;
 pub mod serve;
 mod sql;
+mod statements;
 pub mod terminal;
 mod traced;
 pub mod verified;

@@ -19,6 +19,7 @@ mod draft;
 mod entry;
 mod issued;
 mod policy;
+mod shown;
 
 pub use canonical::{COLUMNS, canonical_csv};
 pub use corrections::corrections;
@@ -26,3 +27,4 @@ pub use draft::{CostItem, MonthOfBooks, draft};
 pub use entry::{Entry, EntryId, EntryKey, EntryKind};
 pub use issued::{Coverage, Issue, PLATFORM, SignedOff, Statement, statements};
 pub use policy::BillingPolicy;
+pub use shown::{entries_table, statements_table};
