@@ -231,3 +231,6 @@ fn closing_of(request: &CloseRequest, reading: &Reading, prepared: &Prepared, te
         code_version: request.code_version.clone(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -100,8 +100,8 @@ fn nodes() -> Vec<Node> {
     vec![node("lab", "a1", "A100", 4), late, node("small", "s1", "T4", 2)]
 }
 
-pub(crate) fn book() -> PriceBook {
-    let text = r#"
+/// The text of [`book`].
+pub(crate) const PRICES: &str = r#"
         currency = "CNY"
         zone = "Asia/Shanghai"
         [[window]]
@@ -120,7 +120,9 @@ pub(crate) fn book() -> PriceBook {
         per_card_hour = "16.11"
         night = "0.5"
     "#;
-    PriceBook::parse(text).unwrap().unwrap()
+
+pub(crate) fn book() -> PriceBook {
+    PriceBook::parse(PRICES).unwrap().unwrap()
 }
 
 impl Pool {

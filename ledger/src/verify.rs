@@ -16,6 +16,7 @@
 mod attempts;
 mod bills;
 mod calendar;
+mod closed;
 mod days;
 mod exported;
 mod findings;
@@ -58,6 +59,8 @@ pub enum Law {
     Led3,
     /// The same input gives the same books, each attempt once.
     Led4,
+    /// Books only grow; a closed month never changes.
+    Led5,
     /// Money is rounded once, at the leaf; all groupings have one total.
     Led6,
     /// Cutting a holding changes no total.
@@ -71,6 +74,7 @@ impl fmt::Display for Law {
             Self::Led2 => "LED-2",
             Self::Led3 => "LED-3",
             Self::Led4 => "LED-4",
+            Self::Led5 => "LED-5",
             Self::Led6 => "LED-6",
             Self::Led7 => "LED-7",
         })
@@ -148,7 +152,7 @@ impl Verdict {
 }
 
 impl Ledger {
-    /// Proves LED-1, 2, 3, 6 and 7 of the newest books, and that they are of exactly the facts beside them.
+    /// Proves LED-1, 2, 3, 5, 6 and 7 of the newest books, and that they are of exactly the facts beside them.
     ///
     /// `book`: prices by which money is proven too; none: hours only. `bill`: an exported bill to hold against the books. What a
     /// killed import left undone is finished first, as every command does; nothing else is changed. Errors: tables that can't be read at
@@ -210,6 +214,10 @@ impl Ledger {
         verdict.add(Law::Led1, "all that is held beyond capacity is in conflicts", days.over);
 
         bills::check(self, &stored, &reading, book, bill, &mut verdict).await?;
+        if let Some(closed) = closed::check(self, &reading).await? {
+            verdict.add(Law::Led5, "the text of each closed month has the hash that was signed", closed.signed);
+            verdict.add(Law::Led5, "what was frozen with each closed month comes to the same entries", closed.again);
+        }
         Ok(verdict)
     }
 

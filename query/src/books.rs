@@ -7,7 +7,7 @@ use crate::answer::{Rows, Trace};
 use crate::config::SqlLimits;
 use crate::error::Error;
 use crate::request::{ReconcileRequest, ReportRequest, RequestError, Span};
-use crate::{charges, sql, traced};
+use crate::{charges, sql, statements, traced};
 use cardhour_books::bill::{Charge, charges as charges_of};
 use cardhour_books::inventory::list as inventory;
 use cardhour_books::line::Line;
@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 /// The books of one ledger. Cheap to clone; each question looks at the newest books.
 #[derive(Clone, Debug)]
 pub struct Books {
-    ledger: Ledger,
+    pub(crate) ledger: Ledger,
     limits: SqlLimits,
 }
 
@@ -111,6 +111,11 @@ impl Books {
     /// The price book: that of `file`, else the ledger's; none where there is none, or where it says nothing. Errors: it is
     /// faulty, or its zone isn't the ledger's.
     pub fn prices(&self, file: Option<&Path>) -> Result<Option<PriceBook>, Error> {
+        Ok(self.prices_with_text(file)?.map(|(book, _)| book))
+    }
+
+    /// [`Self::prices`], and the text that it was read from.
+    pub(crate) fn prices_with_text(&self, file: Option<&Path>) -> Result<Option<(PriceBook, String)>, Error> {
         let path = match (file, self.ledger.folder()) {
             (Some(file), _) => {
                 // A file that was asked for has to be there.
@@ -124,13 +129,23 @@ impl Books {
             (None, Some(folder)) => folder.join(PRICES_FILE),
             (None, None) => return Ok(None),
         };
-        let book = read_prices(&path)?;
-        match &book {
-            Some(book) if book.zone() != self.zone() => {
+        let read = read_prices_with_text(&path)?;
+        match &read {
+            Some((book, _)) if book.zone() != self.zone() => {
                 Err(Error::PriceZone { path, book: book.zone().to_string(), ledger: self.zone().to_string() })
             }
-            _ => Ok(book),
+            _ => Ok(read),
         }
+    }
+
+    /// The price book in force: `file`, where one is named; else in each closed month that by which it was closed, and the ledger's in the others.
+    /// Errors: as [`Self::prices`]; books of different currencies.
+    pub(crate) fn prices_in_force(&self, file: Option<&Path>, reading: &Reading) -> Result<Option<PriceBook>, Error> {
+        let book = self.prices(file)?;
+        if file.is_some() {
+            return Ok(book);
+        }
+        Ok(reading.prices_in_force(book.as_ref(), self.zone())??)
     }
 
     /// Records beside what nodes saw. Errors: a span that can't be cut, a name it can't be grouped by, the ledger's own.
@@ -177,7 +192,7 @@ impl Books {
     }
 
     /// Says that a demo is one.
-    fn remark(&self, table: &mut Table) {
+    pub(crate) fn remark(&self, table: &mut Table) {
         if self.is_demo() {
             table.title = format!("{} (simulated)", table.title);
             table.notes.insert(0, SIMULATED.to_owned());
@@ -189,8 +204,8 @@ impl Books {
         if request.report == ReportKind::Inventory {
             return self.inventory(request).await;
         }
-        let book = self.prices(request.prices.as_deref())?;
         let reading = self.ledger.read().await?;
+        let book = self.prices_in_force(request.prices.as_deref(), &reading)?;
         let all = reading.extent();
         let mut by = request.by.clone();
         // A line of one user's has to say so: `trace` knows nothing else of what was asked.
@@ -221,11 +236,19 @@ impl Books {
         Ok(Reported { has_holes: !made.holes.is_empty(), table: made.table })
     }
 
-    /// Where a line of the bill comes from. Errors: it is no line, or nothing is under it.
+    /// Where a line of the bill, or an entry of a statement, comes from. Errors: it is no line, or nothing is under it; there is no such entry.
     pub async fn trace(&self, line: &str, prices: Option<&Path>) -> Result<Trace, Error> {
+        if statements::is_entry_id(line) {
+            return self.trace_entry(line).await;
+        }
+        self.trace_line(line, prices).await
+    }
+
+    /// Where a line of the bill comes from. Errors: it is no line, or nothing is under it.
+    pub(crate) async fn trace_line(&self, line: &str, prices: Option<&Path>) -> Result<Trace, Error> {
         let line = Line::parse(line)?;
-        let book = self.prices(prices)?;
         let reading = self.ledger.read().await?;
+        let book = self.prices_in_force(prices, &reading)?;
         let Some(all) = reading.extent() else { return Err(Error::NoLine(line.to_string())) };
         let slots = line.slots(all, book.as_ref(), self.zone())?;
         let input = reading.input(&slots).await?;
@@ -246,8 +269,8 @@ impl Books {
 
     /// The leaves of the bill of all time.
     async fn charges(&self) -> Result<Vec<Charge>, Error> {
-        let book = self.prices(None)?;
         let reading: Reading = self.ledger.read().await?;
+        let book = self.prices_in_force(None, &reading)?;
         let Some(all) = reading.extent() else { return Ok(Vec::new()) };
         let slots = Line::default().slots(all, book.as_ref(), self.zone())?;
         let input = reading.input(&slots).await?;
@@ -255,7 +278,12 @@ impl Books {
     }
 
     /// The time that was asked for; none for all there is. An open end is the end of the last month there is.
-    fn range(&self, span: Span, zone: Option<Zone>, all: Option<Interval>) -> Result<Option<Interval>, Error> {
+    pub(crate) fn range(
+        &self,
+        span: Span,
+        zone: Option<Zone>,
+        all: Option<Interval>,
+    ) -> Result<Option<Interval>, Error> {
         let zone = zone.unwrap_or(self.zone());
         let (from, to) = span.bounds(zone)?;
         if (from, to) == (None, None) {
@@ -280,12 +308,17 @@ fn first_bucket() -> Interval {
 
 /// A price book from a file; none where there is no file, or one that says nothing. Errors: it can't be read, or is faulty.
 pub fn read_prices(path: &Path) -> Result<Option<PriceBook>, Error> {
+    Ok(read_prices_with_text(path)?.map(|(book, _)| book))
+}
+
+fn read_prices_with_text(path: &Path) -> Result<Option<(PriceBook, String)>, Error> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(source) => return Err(Error::File { doing: "read", path: path.to_owned(), source }),
     };
-    PriceBook::parse(&text).map_err(|faults| Error::Prices { path: PathBuf::from(path), faults })
+    let book = PriceBook::parse(&text).map_err(|faults| Error::Prices { path: PathBuf::from(path), faults })?;
+    Ok(book.map(|book| (book, text)))
 }
 
 /// Leaves of an input what one user had. Charges are of one user each, so that their money is the same as in the whole.

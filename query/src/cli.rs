@@ -2,10 +2,12 @@
 //!
 //! Times are dates, local times or RFC 3339 ([`crate::request::Moment`]); card-hours are cards held × hours.
 
+mod closing;
 mod import;
 mod report;
 mod upkeep;
 
+pub use closing::{CloseArgs, StatementArgs};
 pub use import::{ImportCommand, JobsArgs, MetricsArgs, MetricsFormat, OutputKind, SiteArgs, TableSource};
 pub use report::{MeArgs, Output, ReconcileArgs, ReportArgs, SqlArgs, TraceArgs};
 pub use upkeep::{MaintainArgs, TokenArgs, VerifyArgs};
@@ -120,10 +122,28 @@ pub enum Command {
                             Bounded in time, memory and rows by the section [sql] of the config."
     )]
     Sql(SqlArgs),
-    /// Show where a line of the bill comes from: charges, attempts, price
-    #[command(after_help = "Example:\n  cardhour trace 'month=2026-03,org=lab,project=vision'\n\n\
-                            A line is the column `line` of `cardhour report bill --format csv`.")]
+    /// Show where a line of the bill, or an entry of a statement, comes from: charges, attempts, price
+    #[command(
+        after_help = "Examples:\n  cardhour trace 'month=2026-03,org=lab,project=vision'\n  cardhour trace 7d0c0a4c0e2f4f6a9c1b1b5e2d3a4f50\n\n\
+                            A line is the column `line` of `cardhour report bill --format csv`, an entry the column `entry_id` of `cardhour statement`."
+    )]
     Trace(TraceArgs),
+    /// Show the statements of a month: closed as they were signed, open as they stand
+    #[command(
+        after_help = "Examples:\n  cardhour statement                                      the closed months\n  \
+                            cardhour statement --month 2026-03\n  cardhour statement --month 2026-03 --org acme --format csv\n\n\
+                            The entries of a statement add up to it. Those of an open month are worked out as asked; corrections of closed months are among \
+                            those of the first open one. `cardhour trace ENTRY_ID` says where an entry comes from."
+    )]
+    Statement(StatementArgs),
+    /// Close a month for ever: freeze its statements and all that they were worked out from
+    #[command(
+        after_help = "Examples:\n  cardhour close --month 2026-03 --dry-run\n  cardhour close --month 2026-03 --by \"Ann Lee\" --comment \"approved in the meeting of 3 April\"\n\n\
+                            Refused (exit code 1) while the month isn't over, with holes in the price book, out of turn; and unless --sign-off gives a reason, where \
+                            too little is proven or a source doesn't speak for all of it. Nothing opens a closed month again: what later facts change is a correction \
+                            in an open one."
+    )]
+    Close(CloseArgs),
     /// Hold the records against what nodes saw: where they differ, by how much, and why
     #[command(
         after_help = "Examples:\n  cardhour reconcile --month 2026-03\n  cardhour reconcile --by node --attempts --format csv\n\n\

@@ -5,12 +5,14 @@
 mod export;
 
 use crate::answer::texts;
+use crate::billing::{BILLING_FILE, read_policy};
 use crate::books::{Books, PRICES_FILE};
 use crate::cli::DoctorArgs;
 use crate::config::Config;
 use crate::error::{Error, chain};
 use crate::request::ReportRequest;
 use cardhour_books::report::{Dimension, ReportKind};
+use cardhour_books::statement::BillingPolicy;
 use cardhour_books::table::{Table, Value};
 use cardhour_domain::Timestamp;
 use std::os::unix::fs::PermissionsExt;
@@ -83,6 +85,7 @@ pub async fn look(place: &str, config: &Config, args: &DoctorArgs, now: Timestam
                 _ => Finding::ok("zone", format!("the ledger bills in {zone}")),
             });
             findings.extend(prices(&books, args.prices.as_deref()).await);
+            findings.extend(billing(&books));
             findings.extend(capacity(&books).await);
         }
         Err(error) => {
@@ -181,6 +184,18 @@ async fn prices(books: &Books, file: Option<&Path>) -> Vec<Finding> {
         Ok(_) => vec![Finding::ok("prices", format!("{about}; all that was held has a price"))],
         Err(error) => vec![Finding::ok("prices", about), failed("books", &error)],
     }
+}
+
+/// Whether the billing policy can be read, and what it says.
+fn billing(books: &Books) -> Option<Finding> {
+    let path = books.ledger().folder()?.join(BILLING_FILE);
+    Some(match read_policy(&path) {
+        Ok((policy, _)) if policy == BillingPolicy::default() => {
+            Finding::ok("billing", format!("no {BILLING_FILE} says otherwise: held cards at the prices of the book"))
+        }
+        Ok((policy, _)) => Finding::ok("billing", format!("mode {}, version {}", policy.mode.name(), policy.version())),
+        Err(error) => Finding::fail("billing", chain(&error), "correct the lines that are named"),
+    })
 }
 
 /// Whether it is known of each cluster how many cards it has.

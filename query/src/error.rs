@@ -6,6 +6,7 @@
 use crate::config::ConfigError;
 use crate::import::prometheus::PrometheusError;
 use crate::request::RequestError;
+use cardhour_books::document::Faults;
 use cardhour_books::import::map::MapError;
 use cardhour_books::import::metrics::MetricsError;
 use cardhour_books::import::metrics::cards::CardsError;
@@ -13,7 +14,7 @@ use cardhour_books::import::readers::ReadError;
 use cardhour_books::import::readers::compression::ExpandError;
 use cardhour_books::import::site::ListError;
 use cardhour_books::line::LineError;
-use cardhour_books::prices::PriceFaults;
+use cardhour_books::prices::{OtherCurrency, PriceFaults};
 use cardhour_books::slots::SlotsError;
 use cardhour_books::trace::TraceError;
 use datafusion::error::DataFusionError;
@@ -59,6 +60,14 @@ pub enum Error {
         /// Every one.
         faults: PriceFaults,
     },
+    /// A billing policy with faults.
+    #[error("billing policy {}:\n{faults}", path.display())]
+    Billing {
+        /// Which.
+        path: PathBuf,
+        /// Every one.
+        faults: Faults,
+    },
     /// A price book of another zone than the ledger's.
     #[error("price book {} is of zone {book}, this ledger bills in {ledger}, fixed when it was made", path.display())]
     PriceZone {
@@ -69,6 +78,20 @@ pub enum Error {
         /// The ledger's.
         ledger: String,
     },
+    /// Price books that can't be put together.
+    #[error(transparent)]
+    Currencies(#[from] OtherCurrency),
+    /// A statement without prices.
+    #[error("no price book, and so no statement: {} has none, or says nothing", .0.display())]
+    NoPrices(PathBuf),
+    /// No such entry.
+    #[error(
+        "no entry {0:?} in closed months, nor in the open one: `cardhour statement --month MONTH --entries` shows those there are"
+    )]
+    NoEntry(String),
+    /// Nobody approves.
+    #[error("who closes it? --by NAME says it; $USER is not set")]
+    NobodyApproves,
     /// A map that is faulty or doesn't fit its file.
     #[error("{file}")]
     Map {
@@ -266,13 +289,17 @@ impl Error {
                 cardhour_ledger::Remedy::Caller => Remedy::Caller,
                 cardhour_ledger::Remedy::Operator => Remedy::Operator,
             },
-            Self::NoReport(_) | Self::NoLine(_) | Self::Trace(_) => Remedy::CallerNotFound,
+            Self::NoReport(_) | Self::NoLine(_) | Self::NoEntry(_) | Self::Trace(_) => Remedy::CallerNotFound,
             Self::Request(_)
             | Self::Config(_)
             | Self::Slots(_)
             | Self::Bill(_)
             | Self::Prices { .. }
+            | Self::Billing { .. }
             | Self::PriceZone { .. }
+            | Self::Currencies(_)
+            | Self::NoPrices(_)
+            | Self::NobodyApproves
             | Self::Map { .. }
             | Self::NoFormat(_)
             | Self::Line(_)
@@ -331,13 +358,14 @@ impl Error {
             Self::Line(_) => "bad-line",
             Self::NoNode(_) => "bad-node",
             Self::NoReport(_) => "no-report",
-            Self::NoLine(_) | Self::Trace(_) => "no-line",
+            Self::NoLine(_) | Self::NoEntry(_) | Self::Trace(_) => "no-line",
             Self::Sql { .. } => "sql",
             Self::SqlWrites => "sql-read-only",
             Self::SqlTimeout { .. } => "sql-timeout",
             Self::SqlMemory { .. } => "sql-memory",
             Self::SqlRows { .. } => "sql-rows",
-            Self::Prices { .. } | Self::PriceZone { .. } => "prices",
+            Self::Prices { .. } | Self::PriceZone { .. } | Self::Currencies(_) | Self::NoPrices(_) => "prices",
+            Self::Billing { .. } => "billing",
             Self::Ledger(_) | Self::Engine { .. } => "ledger",
             Self::Map { .. }
             | Self::Input { .. }
@@ -355,6 +383,7 @@ impl Error {
             | Self::CollectorConfig(_)
             | Self::NoStandIn(_)
             | Self::Certificate { .. }
+            | Self::NobodyApproves
             | Self::NotDemo(_) => "bad-config",
             Self::File { .. } | Self::Stream { .. } | Self::Collect(_) => "io",
             Self::Parquet(_) | Self::Columns(_) => "render",

@@ -1,5 +1,6 @@
-//! `init`: a ledger, and beside it a commented config and a commented price book to fill in.
+//! `init`: a ledger, and beside it a commented config, price book and billing policy to fill in.
 
+use crate::billing::BILLING_FILE;
 use crate::books::{Books, PRICES_FILE};
 use crate::config::{Config, Surroundings};
 use crate::error::Error;
@@ -14,7 +15,7 @@ pub struct Made {
     pub things: Vec<(PathBuf, bool)>,
 }
 
-/// Makes what isn't there: the ledger, `prices.toml` in it, and a config file. What is there stays as it is.
+/// Makes what isn't there: the ledger, `prices.toml` and `billing.toml` in it, and a config file. What is there stays as it is.
 ///
 /// `config_file`: where the config goes; none: the first place that is looked at. Errors: the ledger has another zone; a file can't be
 /// written.
@@ -32,6 +33,7 @@ pub async fn init(
         things.push((folder.clone(), is_new));
         let prices = folder.join(PRICES_FILE);
         things.push(put_if_absent(prices, &prices_text(books.zone()))?);
+        things.push(put_if_absent(folder.join(BILLING_FILE), BILLING_TEXT)?);
     }
     let first = || surroundings.config_files().into_iter().next();
     if let Some(file) = config_file.map(Path::to_owned).or_else(first) {
@@ -119,10 +121,52 @@ fn prices_text(zone: Zone) -> String {
     )
 }
 
+/// A billing policy that says nothing yet: all of it is in comments.
+const BILLING_TEXT: &str = r#"# The billing policy. Without one, held cards are charged at the price book's prices, and nothing else. Take out the marks in front of what you need.
+#
+# mode = "rate"                     # or "absorb": the month's own cost (cardhour import costs) spread by billed hours × coefficient
+# fiscal_year_starts = "01"         # month in which a fiscal year starts
+#
+# [statement]
+# issuer = "GPU Platform"
+# prefix = "CH"                     # statements are numbered CH-2026-03-ORG
+# tax_included = false
+# tax_note = "Net of VAT."
+# payment_terms = "30 days"
+# minimum_coverage = "0.95"         # close asks for a reason below it
+#
+# [statement.accounts]
+# acme = "Acme Ltd"                 # org = what its statement calls it
+#
+# [capacity]
+# free = "shared"                   # none, line (the platform's own), shared (over the projects)
+# share_by = "cost"                 # cost, card_hours, even
+# reserved = "owner"                # none, line, owner (of the reservation)
+#
+# [refunds]                         # which part is given back
+# node_fail = "1"
+# fatal_xid = "1"
+# preempted = "0.5"
+# reclaimed = "1"                   # only jobs with a label wrongful_reclaim
+# of = "held"                       # or "lost": only the time whose work is gone
+#
+# [efficiency]
+# policy = "discount"               # explain, discount, surcharge
+# minimum_use_coverage = "0.5"      # of less seen, nothing is told
+#
+# [[efficiency.tier]]
+# at_least = "0.8"                  # or below = "0.2"
+# part = "0.05"                     # of the charges
+#
+# [[used_basis]]                    # price × time at work instead of time held
+# queue = "serverless*"             # a glob; or class, or both
+"#;
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use cardhour_books::prices::PriceBook;
+    use cardhour_books::statement::BillingPolicy;
 
     #[test]
     fn what_is_written_can_be_read() {
@@ -130,6 +174,15 @@ mod tests {
         let config = Config::parse(&config_text("/srv/books", zone), Path::new("config.toml")).unwrap();
         assert_eq!((config.ledger.as_deref(), config.zone), (Some("/srv/books"), Some(zone)));
         assert_eq!(PriceBook::parse(&prices_text(zone)).unwrap(), None, "nothing is priced before somebody says so");
+    }
+
+    #[test]
+    fn the_commented_policy_is_right_once_its_marks_are_taken_out() {
+        assert_eq!(BillingPolicy::parse(BILLING_TEXT).unwrap(), BillingPolicy::default());
+        let lines = BILLING_TEXT.lines().skip(2);
+        let text: String = lines.map(|line| format!("{}\n", line.strip_prefix("# ").unwrap_or(""))).collect();
+        let policy = BillingPolicy::parse(&text).unwrap_or_else(|faults| panic!("{faults}"));
+        assert_eq!((policy.efficiency.tiers.len(), policy.used_basis.len(), policy.accounts.len()), (1, 1, 1));
     }
 
     #[test]

@@ -13,6 +13,7 @@
 //! here; money comes as decimals of its currency.
 
 pub mod answer;
+pub mod billing;
 pub mod books;
 mod charges;
 pub mod cli;
@@ -28,6 +29,7 @@ pub mod request;
 pub mod run;
 pub mod serve;
 mod sql;
+mod statements;
 pub mod terminal;
 mod traced;
 pub mod verified;

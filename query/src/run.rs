@@ -1,5 +1,6 @@
 //! From a command line to what it does, and from what came of it to an exit code.
 
+mod closing;
 mod demo;
 mod live;
 mod print;
@@ -105,6 +106,8 @@ pub async fn run(cli: Cli) -> Result<Exit, Error> {
         }
         Command::Token(args) => token(&Scene::new(global)?, args).await,
         Command::Maintain(args) => maintain(&Scene::new(global)?, args).await,
+        Command::Statement(args) => closing::statement(&Scene::new(global)?, args).await,
+        Command::Close(args) => closing::close(&Scene::new(global)?, args).await,
         Command::Reconcile(args) => reconcile(&Scene::new(global)?, args).await,
         Command::Verify(args) => verify(&Scene::new(global)?, args).await,
         Command::Doctor(args) => {

@@ -72,29 +72,12 @@ impl Charge {
 /// A leaf with its names.
 pub(crate) fn charge_of(leaf: &Leaf<'_>, book: Option<&PriceBook>) -> Charge {
     let [org, project, user] = leaf.owner.map(|name| name.cloned());
-    let unowned = org.is_none() && project.is_none() && user.is_none();
     let model = leaf.model.cloned();
     let price_line = leaf.price_line(book).cloned();
     let window = leaf.window_name(book).cloned();
-    let values = Dimension::LEAF
-        .into_iter()
-        .map(|dimension| {
-            let value = match &dimension {
-                Dimension::Month => Some(leaf.month.to_string().into()),
-                Dimension::Org | Dimension::Project | Dimension::User if unowned => Some(UNOWNED.into()),
-                Dimension::Org => org.clone(),
-                Dimension::Project => project.clone(),
-                Dimension::User => user.clone(),
-                Dimension::Model => model.clone(),
-                Dimension::Price => price_line.clone(),
-                Dimension::Window => window.clone(),
-                other => unreachable!("{other} is no part of a leaf"),
-            };
-            (dimension, value)
-        })
-        .collect();
+    let line = leaf_line(leaf.month, [&org, &project, &user], [&model, &price_line, &window]);
     Charge {
-        line: Line { values, ..Line::default() },
+        line,
         month: leaf.month,
         org,
         project,
@@ -108,6 +91,33 @@ pub(crate) fn charge_of(leaf: &Leaf<'_>, book: Option<&PriceBook>) -> Charge {
         list_cost: leaf.list_cost,
         cost: leaf.cost,
     }
+}
+
+/// The line that is one leaf: of a month, an owner, and of a model at a price in a window.
+pub(crate) fn leaf_line(
+    month: Month,
+    [org, project, user]: [&Option<Name>; 3],
+    [model, price_line, window]: [&Option<Name>; 3],
+) -> Line {
+    let unowned = org.is_none() && project.is_none() && user.is_none();
+    let values = Dimension::LEAF
+        .into_iter()
+        .map(|dimension| {
+            let value = match &dimension {
+                Dimension::Month => Some(month.to_string().into()),
+                Dimension::Org | Dimension::Project | Dimension::User if unowned => Some(UNOWNED.into()),
+                Dimension::Org => org.clone(),
+                Dimension::Project => project.clone(),
+                Dimension::User => user.clone(),
+                Dimension::Model => model.clone(),
+                Dimension::Price => price_line.clone(),
+                Dimension::Window => window.clone(),
+                other => unreachable!("{other} is no part of a leaf"),
+            };
+            (dimension, value)
+        })
+        .collect();
+    Line { values, ..Line::default() }
 }
 
 #[cfg(test)]

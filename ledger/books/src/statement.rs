@@ -26,21 +26,23 @@ mod idle;
 mod issued;
 mod policy;
 mod refunds;
+mod shown;
 mod used_basis;
 
 pub use absorb::{AbsorbedRates, AbsorbedRatesError, OVER_UNDER_RECOVERY};
+pub use canonical::{COLUMNS, canonical_csv};
+pub use corrections::corrections;
 pub use cost_item::{CostAmount, CostItem};
 pub use draft::{Draft, MonthOfBooks, draft};
 pub use entry::{Entry, EntryId, EntryKey, EntryKind};
 pub use idle::{FREE, RESERVED};
+pub use issued::{Coverage, Issue, PLATFORM, SignedOff, Statement, statements};
 pub use policy::{
     BillingMode, BillingPolicy, CapacityPolicy, EfficiencyEffect, EfficiencyPolicy, EfficiencyTier, FreeCapacity,
     RefundCause, RefundOf, RefundPolicy, ReservedCapacity, ShareBy, UsedBasis,
 };
 pub use refunds::WRONGFUL_RECLAIM;
+pub use shown::{entries_table, statements_table};
 
 #[cfg(test)]
 mod tests;
-pub use canonical::{COLUMNS, canonical_csv};
-pub use corrections::corrections;
-pub use issued::{Coverage, Issue, PLATFORM, SignedOff, Statement, statements};

@@ -1,5 +1,7 @@
 //! One line in the books: a signed amount of one owner in one month.
 
+use crate::bill::leaf_line;
+use crate::line::Line;
 use cardhour_domain::{CardTime, Money, Month, Name};
 use std::fmt;
 
@@ -90,6 +92,23 @@ pub struct EntryKey {
     /// What tells entries of one kind and owner apart beside these: a refund's cause (`node_fail`), the state of idle cards (`free`, `reserved`), a cost
     /// item's name; none for a charge.
     pub what: Option<Name>,
+}
+
+impl EntryKey {
+    /// The line of the bill that it is of, which `trace` takes; none for what isn't held time.
+    pub fn line(&self) -> Option<Line> {
+        let Self { original_period, kind, org, project, user, model, price_line, window, .. } = self;
+        match kind {
+            EntryKind::Charge | EntryKind::Refund => {
+                Some(leaf_line(*original_period, [org, project, user], [model, price_line, window]))
+            }
+            EntryKind::Idle
+            | EntryKind::Efficiency
+            | EntryKind::CostItem
+            | EntryKind::Recovery
+            | EntryKind::Correction => None,
+        }
+    }
 }
 
 /// A signed amount in the books.

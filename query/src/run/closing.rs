@@ -1,0 +1,41 @@
+//! `statement` and `close`.
+
+use super::{Exit, Scene, print};
+use crate::cli::{CloseArgs, StatementArgs};
+use crate::clock::now;
+use crate::error::Error;
+use crate::statements::Approval;
+use crate::terminal::{Progress, Unit};
+
+/// Shows the statements of a month, the entries of one, or the closed months.
+pub(super) async fn statement(scene: &Scene, args: &StatementArgs) -> Result<Exit, Error> {
+    let books = scene.books().await?;
+    let table = match args.month {
+        None => books.closed_months().await?,
+        Some(month) => books.statement(month, args.org.as_deref(), args.entries).await?,
+    };
+    print::table(&table, &args.output)?;
+    Ok(Exit::Done)
+}
+
+/// Closes a month, or says why not.
+pub(super) async fn close(scene: &Scene, args: &CloseArgs) -> Result<Exit, Error> {
+    let books = scene.books().await?;
+    let name = |text: &Option<String>| text.as_deref().map(Into::into);
+    let by = args.by.clone().or_else(|| scene.surroundings.user.clone()).filter(|name| !name.is_empty());
+    let approval = Approval {
+        by: by.ok_or(Error::NobodyApproves)?.into(),
+        comment: name(&args.comment),
+        sign_off: name(&args.sign_off),
+        now: now(),
+    };
+    let mut progress = Progress::new(if args.dry_run { "drafting" } else { "closing" }, 0, Unit::Items);
+    let outcome = if args.dry_run {
+        progress.during(books.would_close(args.month, &approval)).await?
+    } else {
+        progress.during(books.close(args.month, &approval)).await?
+    };
+    drop(progress);
+    print::table(&outcome.table, &args.output)?;
+    Ok(if outcome.is_refused { Exit::No } else { Exit::Done })
+}
