@@ -6,6 +6,7 @@
 
 mod boards;
 mod collector;
+mod costs;
 mod days;
 mod demo;
 mod field_cost;
