@@ -86,14 +86,14 @@ pub(crate) fn read<T>(
     }
 }
 
-impl<'t> Place<'_, 't> {
+impl Place<'_, '_> {
     /// The path of a key in it.
     pub fn key(&self, key: &str) -> String {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
     }
 }
 
-impl<'t> Reader<'t> {
+impl Reader<'_> {
     pub fn fault(&mut self, at: usize, key: &str, reason: impl ToString) {
         let line = 1 + self.text.as_bytes()[..at.min(self.text.len())].iter().filter(|&&b| b == b'\n').count();
         self.faults.push(Fault { line, key: key.to_owned(), reason: reason.to_string() });

@@ -224,11 +224,11 @@ fn me_is_what_one_user_held() {
 fn init_makes_what_is_missing_and_leaves_what_is_there() {
     let site = Site::new();
     let first = site.ok("init --zone Asia/Shanghai");
-    assert_eq!(first.lines().filter(|line| line.starts_with("made ")).count(), 3, "{first}");
+    assert_eq!(first.lines().filter(|line| line.starts_with("made ")).count(), 4, "{first}");
     let prices = site.ledger().join("prices.toml");
     std::fs::write(&prices, "# mine\n").unwrap();
     let again = site.ok("init");
-    assert_eq!(again.lines().filter(|line| line.starts_with("was there")).count(), 3, "{again}");
+    assert_eq!(again.lines().filter(|line| line.starts_with("was there")).count(), 4, "{again}");
     assert_eq!(std::fs::read_to_string(&prices).unwrap(), "# mine\n");
     assert_eq!(site.run("init --zone Europe/Berlin").code, Some(2), "a ledger's zone is fixed (LED-9)");
     let config = site.ok("config");

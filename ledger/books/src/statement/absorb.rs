@@ -139,10 +139,11 @@ pub(super) fn absorb(books: &MonthOfBooks<'_>, held: &Held<'_>, unheld: &[Unheld
     let per_minor = currency.micros_per_minor();
     let rates: Vec<Rate> = match books.rates {
         Some(frozen) => frozen.rates.clone(),
-        None => (0..)
-            .zip(sums)
+        None => sums
+            .into_iter()
+            .enumerate()
             .map(|(i, (cards, amount))| {
-                let weight = bearers.iter().map(|bearer| &bearer.weights[i as usize]).sum();
+                let weight = bearers.iter().map(|bearer| &bearer.weights[i]).sum();
                 Rate { cards, amount, weight }
             })
             .collect(),

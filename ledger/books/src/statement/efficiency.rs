@@ -5,6 +5,7 @@ use super::{EfficiencyEffect, Entry, EntryKey, EntryKind, MonthOfBooks};
 use crate::bill::NO_LEAF;
 use crate::cell::Used;
 use cardhour_domain::{CardTime, Money, Name};
+use num_bigint::BigInt;
 use rust_decimal::Decimal;
 use std::collections::BTreeMap;
 
@@ -53,8 +54,8 @@ pub(super) fn efficiency(books: &MonthOfBooks<'_>, held: &Held<'_>, entries: &[E
             EfficiencyEffect::Discount => (Some(policy.effect.name()), -1),
             EfficiencyEffect::Surcharge => (Some(policy.effect.name()), 1),
         };
-        let numerator = num_bigint::BigInt::from(part.mantissa()) * due * sign;
-        let amount = Money::from_fraction(&numerator, &num_bigint::BigInt::from(10).pow(part.scale()), currency);
+        let numerator = BigInt::from(part.mantissa()) * due * sign;
+        let amount = Money::from_fraction(&numerator, &BigInt::from(10).pow(part.scale()), currency);
         let basis = seen.used.basis().map_or("unknown means", |basis| basis.name());
         Some(Entry {
             quantity: Some((efficiency, "efficiency".into())),

@@ -8,7 +8,7 @@ use num_bigint::BigInt;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// What `what` says of free cards, and of reserved ones.
+/// What `what` says of free cards.
 pub const FREE: &str = "free";
 /// What `what` says of reserved cards.
 pub const RESERVED: &str = "reserved";

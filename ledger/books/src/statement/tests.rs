@@ -248,7 +248,8 @@ fn refunds_of_a_leaf_are_rounded_once_and_never_come_to_more_than_it() {
     assert_eq!(amounts(march.draft()), ["1.00", "-0.34", "-0.33"]);
     // The third met a sick card, and the first did too: that is one cause of it, not two.
     march.sick.extend([march.world.attempts[0].key.clone(), march.world.attempts[2].key.clone()]);
-    assert_eq!(amounts(march.draft()), ["1.00", "-0.34", "-0.33", "-0.33"]);
+    // In order of their names: fatal_xid, node_fail, preempted.
+    assert_eq!(amounts(march.draft()), ["1.00", "-0.33", "-0.34", "-0.33"]);
 }
 
 #[test]
