@@ -3,15 +3,18 @@
 //! Start at [`Reading::billed`]. Does not: decide what is owed (that is `cardhour_books::statement`), close anything.
 
 use crate::closed::Closed;
-use crate::tables::closings::Closing;
+use crate::intake::{costs_of, frozen_costs};
+use crate::tables::closings::{CLOSINGS, Closing};
 use crate::{Error, Reading};
+use cardhour_books::bill::Hole;
 use cardhour_books::prices::{OtherCurrency, PriceBook};
 use cardhour_books::report::ReportInput;
 use cardhour_books::slots::Slots;
 use cardhour_books::statement::{
-    BillingPolicy, Coverage, Entry, Issue, MonthOfBooks, SignedOff, Statement, corrections, draft, statements,
+    AbsorbedRates, BillingPolicy, CostItem, Coverage, Draft, Entry, Issue, MonthOfBooks, SignedOff, Statement,
+    corrections, draft, statements,
 };
-use cardhour_domain::{AttemptKey, Interval, Month, Name, Timestamp, Zone};
+use cardhour_domain::{AttemptKey, Month, Name, Timestamp, Zone};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A month as it is billed.
@@ -29,6 +32,14 @@ pub struct Billed {
     pub book: PriceBook,
     /// The policy that holds for it.
     pub policy: BillingPolicy,
+    /// In absorb mode, the rates at which its cost was spread.
+    pub rates: Option<AbsorbedRates>,
+    /// Time that should be paid for and has no price.
+    pub holes: Vec<Hole>,
+    /// Costs that could not be booked, each in words.
+    pub unbooked: Vec<String>,
+    /// Attempts that held a card when it met a fatal fault of its own.
+    pub sick: BTreeSet<AttemptKey>,
     /// How it was closed; none while it is open.
     pub closing: Option<Closing>,
 }
@@ -85,14 +96,15 @@ impl Reading {
 
     async fn open(&self, month: Month, zone: Zone, terms: Terms<'_>) -> Result<Billed, Error> {
         let (slots, input) = self.month(month, zone, terms.book, false).await?;
-        let mut entries = self.draft(month, zone, &input, &slots, terms).await?;
+        let beside = self.beside(month, zone).await?;
+        let Draft { mut entries, rates, holes, unbooked } = beside.draft(month, &input, &slots, terms, None);
         if self.open_month() == Some(month) {
             entries.extend(self.corrections(month, zone).await?);
         }
         let coverage = Coverage::by_org(&input);
         let statements = issued(month, zone, entries, terms, &coverage, None);
-        let (book, policy) = (terms.book.clone(), terms.policy.clone());
-        Ok(Billed { month, statements, input, slots, book, policy, closing: None })
+        let (book, policy, sick) = (terms.book.clone(), terms.policy.clone(), beside.sick);
+        Ok(Billed { month, statements, input, slots, book, policy, rates, holes, unbooked, sick, closing: None })
     }
 
     async fn closed_month(&self, closed: &Closed, closing: &Closing, zone: Zone) -> Result<Billed, Error> {
@@ -104,14 +116,19 @@ impl Reading {
         let signed = closing.signed_off();
         let terms = Terms { book: &book, policy: &policy };
         let statements = issued(closing.month, zone, entries, terms, &coverage, Some(&signed));
-        Ok(Billed { month: closing.month, statements, input, slots, book, policy, closing: Some(closing.clone()) })
+        let (rates, sick) = (closing.absorbed_rates()?, closing.sick()?);
+        let (holes, unbooked) = (Vec::new(), Vec::new());
+        let (month, closing) = (closing.month, Some(closing.clone()));
+        Ok(Billed { month, statements, input, slots, book, policy, rates, holes, unbooked, sick, closing })
     }
 
     /// The entries that a closed month comes to by what was frozen with it: those that were booked, but for its corrections.
     pub(crate) async fn drafted_again(&self, closing: &Closing, zone: Zone) -> Result<Vec<Entry>, Error> {
         let (book, policy) = (closing.price_book()?, closing.billing_policy()?);
         let (slots, input) = self.month(closing.month, zone, &book, false).await?;
-        self.draft(closing.month, zone, &input, &slots, Terms { book: &book, policy: &policy }).await
+        let beside = Beside { costs: frozen_costs(&self.store, closing).await?, sick: closing.sick()? };
+        let terms = Terms { book: &book, policy: &policy };
+        Ok(beside.draft(closing.month, &input, &slots, terms, None).entries)
     }
 
     /// What the facts of today change in closed months, as entries of the open month.
@@ -125,8 +142,9 @@ impl Reading {
         for closing in &closed.closings {
             let (book, policy) = (closing.price_book()?, closing.billing_policy()?);
             let (slots, input) = self.month(closing.month, zone, &book, true).await?;
-            let terms = Terms { book: &book, policy: &policy };
-            let fresh = self.draft(closing.month, zone, &input, &slots, terms).await?;
+            let (terms, rates) = (Terms { book: &book, policy: &policy }, closing.absorbed_rates()?);
+            let beside = self.beside(closing.month, zone).await?;
+            let fresh = beside.draft(closing.month, &input, &slots, terms, rates.as_ref()).entries;
             let stands = standing.remove(&closing.month).unwrap_or_default();
             out.extend(corrections(open, &stands, &fresh));
         }
@@ -146,22 +164,30 @@ impl Reading {
         Ok((slots, input))
     }
 
-    async fn draft(
+    /// What a month's entries are made of beside its usage.
+    async fn beside(&self, month: Month, zone: Zone) -> Result<Beside, Error> {
+        let costs = costs_of(&self.store, month).await?;
+        Ok(Beside { costs, sick: self.sick(month.interval(zone)).await? })
+    }
+}
+
+/// What a month's entries are made of beside its usage.
+struct Beside {
+    costs: Vec<CostItem>,
+    sick: BTreeSet<AttemptKey>,
+}
+
+impl Beside {
+    fn draft(
         &self,
         month: Month,
-        zone: Zone,
         input: &ReportInput,
         slots: &Slots,
         terms: Terms<'_>,
-    ) -> Result<Vec<Entry>, Error> {
-        let sick = self.sick(month.interval(zone)).await?;
-        let Terms { book, policy } = terms;
-        Ok(draft(&MonthOfBooks { month, input, slots, book, policy, costs: &[], sick: &sick, rates: None }).entries)
-    }
-
-    /// Attempts that held a card, in some time, when it met a fatal fault of its own.
-    async fn sick(&self, _during: Interval) -> Result<BTreeSet<AttemptKey>, Error> {
-        Ok(BTreeSet::new())
+        rates: Option<&AbsorbedRates>,
+    ) -> Draft {
+        let (Terms { book, policy }, Self { costs, sick }) = (terms, self);
+        draft(&MonthOfBooks { month, input, slots, book, policy, costs, sick, rates })
     }
 }
 
@@ -180,7 +206,22 @@ fn issued(
 impl Closing {
     /// The policy that it was closed by. Errors: its text is no policy, which no closing writes.
     pub fn billing_policy(&self) -> Result<BillingPolicy, Error> {
-        Ok(BillingPolicy::default())
+        BillingPolicy::parse(&self.policy).map_err(|faults| self.damaged("policy", &faults))
+    }
+
+    /// The rates at which its cost was spread; none but in absorb mode. Errors: its text is none, which no closing writes.
+    fn absorbed_rates(&self) -> Result<Option<AbsorbedRates>, Error> {
+        self.rates.as_deref().map(AbsorbedRates::parse).transpose().map_err(|error| self.damaged("rates", &error))
+    }
+
+    /// Attempts that held a card when it met a fatal fault of its own. Errors: its text is no list, which no closing writes.
+    fn sick(&self) -> Result<BTreeSet<AttemptKey>, Error> {
+        let keys: Vec<String> = serde_json::from_str(&self.sick).map_err(|error| self.damaged("sick", &error))?;
+        Ok(keys.iter().map(|key| AttemptKey::from_stored(key)).collect())
+    }
+
+    fn damaged(&self, what: &str, why: &dyn std::fmt::Display) -> Error {
+        Error::damaged(CLOSINGS.name, format!("{what} of {}: {why}", self.month))
     }
 
     /// Who approved it, when, and of what.

@@ -13,8 +13,9 @@ use crate::closed::Closed;
 use crate::derive::{TRIES, pause};
 use crate::store::{Change, FileView, NewFile, Outcome};
 use crate::tables::closings::{self, CLOSINGS, Closing};
+use crate::tables::costs::COSTS;
 use crate::tables::entries::{self, ENTRIES};
-use crate::tables::frozen::{CLOSED_HOLDINGS, CLOSED_JOBS, CLOSED_USAGE, frozen};
+use crate::tables::frozen::{CLOSED_COSTS, CLOSED_HOLDINGS, CLOSED_JOBS, CLOSED_USAGE, frozen};
 use crate::tables::holdings::HOLDINGS;
 use crate::tables::jobs::JOBS;
 use crate::tables::statements::{self, STATEMENTS};
@@ -120,7 +121,7 @@ impl Ledger {
     /// Copies all that a month was worked out from, and what it comes to, under the id of its closing.
     async fn freeze(&self, reading: &Reading, prepared: &Prepared, closing: &Closing) -> Result<(), Error> {
         let (month, id) = (closing.month.to_string(), closing.id.clone());
-        let during = closing.month.interval(self.zone());
+        let (during, during_month) = (closing.month.interval(self.zone()), closing.month);
 
         let files = reading.usage_files(during);
         let usage = reading.usage.read_with(files, None, &[], move |batches| rows::in_stretch(batches, during)).await?;
@@ -148,6 +149,14 @@ impl Ledger {
         let held = held.into_iter().flat_map(|(_, batches)| batches);
         let held: Vec<_> = held.map(|rows| (None, frozen(&CLOSED_HOLDINGS, &rows, &month, &id))).collect();
         self.add(&CLOSED_HOLDINGS, closing, &held).await?;
+
+        let costs = self.store.open_or_create(&COSTS).await?;
+        let listed = costs
+            .read_with(costs.files.clone(), None, &[], move |batches| rows::of_month(batches, during_month))
+            .await?;
+        let listed = listed.into_iter().flat_map(|(_, batches)| batches);
+        let listed: Vec<_> = listed.map(|rows| (None, frozen(&CLOSED_COSTS, &rows, &month, &id))).collect();
+        self.add(&CLOSED_COSTS, closing, &listed).await?;
 
         let issued = &prepared.billed.statements;
         self.add(&STATEMENTS, closing, &[(None, statements::batch(issued, &id))]).await?;
@@ -204,6 +213,12 @@ pub(crate) fn sha256_of(bytes: &[u8]) -> Name {
     digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
 }
 
+/// The keys of attempts that met a fatal fault, a JSON list.
+fn sick_text(billed: &Billed) -> String {
+    let keys: Vec<&str> = billed.sick.iter().map(|key| key.as_str()).collect();
+    serde_json::to_string(&keys).expect("texts")
+}
+
 fn closing_of(request: &CloseRequest, reading: &Reading, prepared: &Prepared, terms: Terms<'_>) -> Closing {
     let mut versions: BTreeMap<String, i64> = reading.facts.marks();
     versions.insert(USAGE.name.to_owned(), reading.usage.version());
@@ -226,7 +241,8 @@ fn closing_of(request: &CloseRequest, reading: &Reading, prepared: &Prepared, te
         price_version: terms.book.version().clone(),
         prices: request.prices.as_str().into(),
         policy: request.policy.as_str().into(),
-        rates: None,
+        rates: prepared.billed.rates.as_ref().map(|rates| rates.to_text().into()),
+        sick: sick_text(&prepared.billed).into(),
         versions: versions.into(),
         code_version: request.code_version.clone(),
     }

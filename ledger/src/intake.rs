@@ -4,12 +4,15 @@
 //! are `cardhour_books::versions`; this file finds what stands, calls them, and stores what came back.
 
 use crate::Error;
+use crate::closed::Closed;
 use crate::columns::Interned;
 use crate::derive::{TRIES, pause};
 use crate::facts::FreshJobs;
 use crate::files::parallel_small;
 use crate::ledger::Booked;
 use crate::store::{Change, FileView, NewFile, Outcome, Snapshot, Store};
+use crate::tables::closings::Closing;
+use crate::tables::frozen::CLOSED_COSTS;
 use crate::tables::jobs::{HISTORY, JOBS, VERSION_COLUMNS};
 use crate::tables::{self, Table, jobs};
 use crate::touched::{NOTE, Touched};
@@ -313,6 +316,20 @@ pub(crate) async fn costs_of(store: &Store, month: Month) -> Result<Vec<CostItem
     let Some(snapshot) = store.open(&tables::costs::COSTS).await? else { return Ok(Vec::new()) };
     let mut costs = all(&snapshot, tables::costs::rows).await?;
     costs.retain(|item| item.month == month);
+    costs.sort();
+    Ok(costs)
+}
+
+/// The cost items that a closing froze, in order.
+pub(crate) async fn frozen_costs(store: &Store, closing: &Closing) -> Result<Vec<CostItem>, Error> {
+    let Some(snapshot) = store.open(&CLOSED_COSTS).await? else { return Ok(Vec::new()) };
+    let files = Closed::files(&snapshot, closing);
+    let (mut names, mut costs) = (Interned::default(), Vec::new());
+    for (_, batches) in snapshot.read_with(files, None, &[], Ok).await? {
+        for batch in &batches {
+            costs.extend(tables::costs::rows(batch, &mut names)?);
+        }
+    }
     costs.sort();
     Ok(costs)
 }

@@ -186,7 +186,7 @@ impl Ledger {
             }
             if current {
                 let closed = Closed::load(&self.store, self.zone()).await?;
-                return Ok(Reading { facts, usage, observed, closed });
+                return Ok(Reading { facts, usage, observed, closed, store: self.store.clone() });
             }
             derive::catch_up(&self.store, &FreshJobs::default()).await?;
             derive::pause(attempt).await;

@@ -35,6 +35,7 @@ mod reading;
 mod reconciled;
 mod recorded;
 mod segments;
+mod sick;
 mod store;
 mod tables;
 mod touched;

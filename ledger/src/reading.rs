@@ -6,7 +6,7 @@
 use crate::closed::Closed;
 use crate::columns::{Interned, Rows, opt_instant, opt_long, opt_text};
 use crate::facts::Facts;
-use crate::store::{FileView, Snapshot};
+use crate::store::{FileView, Snapshot, Store};
 use crate::tables::jobs::{JOBS, share};
 use crate::tables::usage::USAGE;
 use crate::tables::{jobs, reservations};
@@ -32,6 +32,8 @@ pub struct Reading {
     pub(crate) observed: Option<Snapshot>,
     /// Months that are closed; none where none is.
     pub(crate) closed: Option<Closed>,
+    /// Where tables lie that no derived table is made from, such as costs.
+    pub(crate) store: Store,
 }
 
 /// Columns of `jobs` that reports read.

@@ -82,6 +82,7 @@ pub(crate) const OF_CLOSINGS: &[Table] = &[
     frozen::CLOSED_USAGE,
     frozen::CLOSED_JOBS,
     frozen::CLOSED_HOLDINGS,
+    frozen::CLOSED_COSTS,
 ];
 
 /// The type a column has in its files and in Delta Lake: text that was only indexed to write it faster is text.

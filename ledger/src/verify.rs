@@ -246,7 +246,7 @@ impl Ledger {
             let holds = findings.count == 0 && derive::is_current(&facts, &usage).await?;
             let observed = self.store.open(&OBSERVED_JOBS).await?;
             let closed = Closed::load(&self.store, self.zone()).await?;
-            last = Some((Reading { facts, usage, observed, closed }, findings));
+            last = Some((Reading { facts, usage, observed, closed, store: self.store.clone() }, findings));
             if holds {
                 break;
             }

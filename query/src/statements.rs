@@ -3,6 +3,7 @@
 //! Start at [`Books::billed`]. Does not: work out or freeze anything, which the ledger does.
 
 use crate::answer::Trace;
+use crate::billing::{BILLING_FILE, read_policy};
 use crate::books::{Books, PRICES_FILE};
 use crate::error::Error;
 use cardhour_books::prices::PriceBook;
@@ -50,7 +51,7 @@ impl Books {
     /// Errors: no price book, for an open month; a faulty one; the ledger's own.
     pub async fn billed(&self, month: Month, prices: Option<&Path>) -> Result<BilledMonth, Error> {
         let reading = self.ledger.read().await?;
-        let (book, policy) = (self.prices(prices)?, self.billing_policy()?);
+        let (book, (policy, _)) = (self.prices(prices)?, self.billing_policy()?);
         // A closed month has its own.
         let frozen = reading.closings().iter().find(|closing| closing.month == month);
         let book = match (book, frozen) {
@@ -61,9 +62,12 @@ impl Books {
         Ok(reading.billed(month, self.zone(), Terms { book: &book, policy: &policy }).await?)
     }
 
-    /// The billing policy: the ledger's.
-    fn billing_policy(&self) -> Result<BillingPolicy, Error> {
-        Ok(BillingPolicy::default())
+    /// The billing policy of the ledger, and its text. Errors: it can't be read, or is faulty.
+    pub(crate) fn billing_policy(&self) -> Result<(BillingPolicy, String), Error> {
+        match self.ledger.folder() {
+            Some(folder) => read_policy(&folder.join(BILLING_FILE)),
+            None => Ok((BillingPolicy::default(), String::new())),
+        }
     }
 
     fn prices_path(&self, file: Option<&Path>) -> PathBuf {
@@ -158,7 +162,7 @@ impl Books {
             return self.closed_answer(closing, true).await;
         }
         let (book, _) = self.terms()?;
-        let policy = self.billing_policy()?;
+        let (policy, _) = self.billing_policy()?;
         let prepared = self.ledger.prepare_close(month, approval.now, Terms { book: &book, policy: &policy }).await?;
         let stops = prepared.stops(approval.sign_off.as_ref());
         let mut table = self.prepared_table(&prepared);
@@ -189,7 +193,7 @@ impl Books {
             return self.closed_answer(closing, true).await;
         }
         let (book, prices) = self.terms()?;
-        let policy = self.billing_policy()?;
+        let (policy, policy_text) = self.billing_policy()?;
         let request = CloseRequest {
             month,
             now: approval.now,
@@ -197,7 +201,7 @@ impl Books {
             comment: approval.comment.clone(),
             sign_off: approval.sign_off.clone(),
             prices,
-            policy: String::new(),
+            policy: policy_text,
             code_version: env!("CARGO_PKG_VERSION").into(),
         };
         let terms = Terms { book: &book, policy: &policy };

@@ -9,7 +9,6 @@ use crate::tables::jobs::JOBS;
 use arrow::array::Array;
 use arrow::record_batch::RecordBatch;
 use cardhour_books::bill::describe_holes;
-use cardhour_books::report::{ReportKind, ReportQuery, report};
 use cardhour_books::statement::Coverage;
 use cardhour_domain::{AttemptKey, CardState, Interval, Month, Name, Timestamp, Zone};
 use rust_decimal::Decimal;
@@ -49,6 +48,11 @@ pub enum Refusal {
         /// What the price book lacks, in words.
         holes: Vec<String>,
     },
+    /// Costs of the month can't be booked.
+    Unbooked {
+        /// Which, and why, in words.
+        costs: Vec<String>,
+    },
     /// Too little of it is proven.
     Coverage {
         /// What of it: the held time, or the pool's.
@@ -76,7 +80,11 @@ impl Refusal {
     pub fn yields_to_sign_off(&self) -> bool {
         match self {
             Self::EarlierOpen { .. } | Self::Coverage { .. } | Self::AsOf { .. } => true,
-            Self::NotOver { .. } | Self::BeforeTheFirst { .. } | Self::NotTheNext { .. } | Self::Holes { .. } => false,
+            Self::NotOver { .. }
+            | Self::BeforeTheFirst { .. }
+            | Self::NotTheNext { .. }
+            | Self::Holes { .. }
+            | Self::Unbooked { .. } => false,
         }
     }
 }
@@ -94,6 +102,7 @@ impl fmt::Display for Refusal {
                 "there is usage since {first}: close months from there on, or months before this one never will be"
             ),
             Self::Holes { holes } => write!(f, "the price book has holes: {}", holes.join("; ")),
+            Self::Unbooked { costs } => write!(f, "costs can't be booked: {}", costs.join("; ")),
             Self::Coverage { of, proven, least } => {
                 let percent = |part: &Decimal| (part * Decimal::ONE_HUNDRED).normalize();
                 write!(f, "{} % of {of} is proven, and {} % has to be", percent(proven), percent(least))
@@ -135,10 +144,11 @@ pub(super) async fn refusals(
         }
         _ => {}
     }
-    let bill = ReportQuery { report: ReportKind::Bill, by: Vec::new(), range: Some(during), zone: None };
-    let holes = report(&billed.input, &billed.slots, Some(&billed.book), &bill).holes;
-    if !holes.is_empty() {
-        out.push(Refusal::Holes { holes: describe_holes(&holes) });
+    if !billed.holes.is_empty() {
+        out.push(Refusal::Holes { holes: describe_holes(&billed.holes) });
+    }
+    if !billed.unbooked.is_empty() {
+        out.push(Refusal::Unbooked { costs: billed.unbooked.clone() });
     }
     let least = billed.policy.minimum_coverage();
     for (of, proven) in [("the held time", coverage.proven()), ("the pool's time", pool(billed))] {

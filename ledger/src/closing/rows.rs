@@ -6,7 +6,7 @@ use crate::tables::Table;
 use arrow::array::BooleanArray;
 use arrow::compute::{concat_batches, filter_record_batch};
 use arrow::record_batch::RecordBatch;
-use cardhour_domain::{Interval, Timestamp};
+use cardhour_domain::{Interval, Month, Timestamp};
 use std::collections::{BTreeMap, HashSet};
 
 /// Rows of usage whose bucket is in a stretch.
@@ -27,6 +27,12 @@ pub(super) fn overlapping(batches: Vec<RecordBatch>, during: Interval) -> Result
         };
         Ok((0..rows.batch.num_rows()).map(|row| Some(overlaps(row))).collect())
     })
+}
+
+/// Rows of costs of a month.
+pub(super) fn of_month(batches: Vec<RecordBatch>, month: Month) -> Result<Vec<RecordBatch>, Error> {
+    let month = month.to_string();
+    kept(batches, "costs", |rows| Ok(rows.text("month")?.iter().map(|of| of.map(|of| of == month)).collect()))
 }
 
 /// Rows of some attempts.

@@ -50,6 +50,8 @@ pub struct Closing {
     pub policy: Name,
     /// What the month's costs came to by the hour, in absorb mode; none in any other.
     pub rates: Option<Name>,
+    /// Attempts that held a card when it met a fatal fault of its own, a JSON list of their keys.
+    pub sick: Name,
     /// The version of every table that it was worked out from, a JSON object.
     pub versions: Name,
     /// The version of cardhour.
@@ -83,6 +85,7 @@ pub(crate) fn batch(rows: &[Closing]) -> RecordBatch {
         .text("prices", rows.iter().map(|row| &*row.prices))
         .text("policy", rows.iter().map(|row| &*row.policy))
         .opt_text("rates", rows.iter().map(|row| row.rates.as_deref()))
+        .text("sick", rows.iter().map(|row| &*row.sick))
         .text("versions", rows.iter().map(|row| &*row.versions))
         .text("code_version", rows.iter().map(|row| &*row.code_version))
         .finish()
@@ -97,7 +100,7 @@ pub(crate) fn rows(batch: &RecordBatch, names: &mut Interned) -> Result<Vec<Clos
     let (currencies, amounts) = (text("currency")?, rows.decimals("amount")?);
     let (coverage, use_coverage) = (rows.decimals("coverage")?, rows.decimals("use_coverage")?);
     let (price_versions, prices, policies) = (text("price_version")?, text("prices")?, text("policy")?);
-    let (rates, versions, code) = (text("rates")?, text("versions")?, text("code_version")?);
+    let (rates, versions, code, sick) = (text("rates")?, text("versions")?, text("code_version")?, text("sick")?);
     let (at, entries) = (rows.instants("closed_at")?, rows.long("entries")?);
     let ratio = |column: &arrow::array::Decimal128Array, row: usize| {
         column.is_valid(row).then(|| Decimal::from_i128_with_scale(column.value(row), 6))
@@ -121,6 +124,7 @@ pub(crate) fn rows(batch: &RecordBatch, names: &mut Interned) -> Result<Vec<Clos
                 prices: names.get(prices.value(row)),
                 policy: names.get(policies.value(row)),
                 rates: names.opt(rates, row),
+                sick: names.get(sick.value(row)),
                 versions: names.get(versions.value(row)),
                 code_version: names.get(code.value(row)),
             })

@@ -1,8 +1,8 @@
-//! `closed_usage`, `closed_jobs`, `closed_holdings`: what closed months were worked out from, copied when they were closed (LED-5).
+//! `closed_usage`, `closed_jobs`, `closed_holdings`, `closed_costs`: what closed months were worked out from, copied when they were closed (LED-5).
 //!
-//! The columns of `usage`, `jobs` and `holdings` with two more: the month, and the closing that froze the row. Upkeep never touches them.
+//! The columns of `usage`, `jobs`, `holdings` and `costs` with two more: the month, and the closing that froze the row. Upkeep never touches them.
 
-use super::{Table, holdings, jobs, usage};
+use super::{Table, costs, holdings, jobs, usage};
 use arrow::array::{ArrayRef, StringArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
@@ -33,6 +33,15 @@ pub(crate) const CLOSED_HOLDINGS: Table = Table {
     by_day: false,
     bounds: &[],
     comment: "holdings of closed months as they were when these were closed",
+};
+
+pub(crate) const CLOSED_COSTS: Table = Table {
+    name: "closed_costs",
+    schema_version: 1,
+    schema: || with_closing(&(costs::COSTS.schema)()),
+    by_day: false,
+    bounds: &[],
+    comment: "cost items of closed months as they were when these were closed",
 };
 
 /// The columns of a table with those of the closing behind them.
