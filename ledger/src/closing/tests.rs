@@ -144,7 +144,9 @@ async fn a_closed_month_keeps_the_prices_and_the_owners_that_it_was_closed_with(
     let april = entries(&billed(&pool, march().next()).await);
     let sum: i128 = april.iter().map(|entry| entry.amount.micros()).sum();
     let projects: HashSet<&str> = april.iter().filter_map(|entry| entry.key.project.as_deref()).collect();
-    assert_eq!((sum, projects), (0, HashSet::from(["vision", "theirs"])), "what one pays more the other pays less");
+    assert_eq!(projects, HashSet::from(["vision", "theirs"]));
+    // Two windows, and each leaf is rounded by itself: half a cent for each of four.
+    assert!(sum.abs() <= 4 * 5_000, "what one pays more the other pays less: {sum}");
 }
 
 /// M25 and T11: run twice is run once; a closing that was killed before its last commit counts for nothing.
