@@ -52,7 +52,10 @@ fn with_closing(schema: &SchemaRef) -> SchemaRef {
         .map(|field| Field::new(field.name(), super::stored_type(field), field.is_nullable()))
         .collect();
     for name in ["month", "closing_id"] {
-        fields.push(Field::new(name, DataType::Utf8, false));
+        // Costs have their month.
+        if fields.iter().all(|field| field.name() != name) {
+            fields.push(Field::new(name, DataType::Utf8, false));
+        }
     }
     Arc::new(Schema::new(fields))
 }
