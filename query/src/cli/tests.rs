@@ -46,6 +46,7 @@ fn the_examples_in_the_help_are_taken() {
         "import nodes nodes.csv",
         "import reservations reservations.csv",
         "import outages outages.csv",
+        "import costs march-costs.csv",
         "report bill --month 2026-03 --by project,user",
         "report usage --by month,model --zone UTC --format csv",
         "report capacity --from 2026-03-01 --to 2026-03-08 --by day",
