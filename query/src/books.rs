@@ -177,7 +177,7 @@ impl Books {
     }
 
     /// Says that a demo is one.
-    fn remark(&self, table: &mut Table) {
+    pub(crate) fn remark(&self, table: &mut Table) {
         if self.is_demo() {
             table.title = format!("{} (simulated)", table.title);
             table.notes.insert(0, SIMULATED.to_owned());
@@ -245,7 +245,7 @@ impl Books {
     }
 
     /// The leaves of the bill of all time.
-    async fn charges(&self) -> Result<Vec<Charge>, Error> {
+    pub(crate) async fn charges(&self) -> Result<Vec<Charge>, Error> {
         let book = self.prices(None)?;
         let reading: Reading = self.ledger.read().await?;
         let Some(all) = reading.extent() else { return Ok(Vec::new()) };
@@ -255,7 +255,12 @@ impl Books {
     }
 
     /// The time that was asked for; none for all there is. An open end is the end of the last month there is.
-    fn range(&self, span: Span, zone: Option<Zone>, all: Option<Interval>) -> Result<Option<Interval>, Error> {
+    pub(crate) fn range(
+        &self,
+        span: Span,
+        zone: Option<Zone>,
+        all: Option<Interval>,
+    ) -> Result<Option<Interval>, Error> {
         let zone = zone.unwrap_or(self.zone());
         let (from, to) = span.bounds(zone)?;
         if (from, to) == (None, None) {

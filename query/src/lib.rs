@@ -23,6 +23,7 @@ pub mod error;
 pub mod import;
 pub mod init;
 pub mod maintained;
+pub mod reconciled_with;
 pub mod render;
 pub mod request;
 pub mod run;

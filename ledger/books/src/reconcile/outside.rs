@@ -244,6 +244,14 @@ pub struct Explained {
     pub billing: Option<Billing>,
 }
 
+impl Explained {
+    /// Whether somebody has to look.
+    pub fn is_unexplained(&self) -> bool {
+        let is_billed_otherwise = self.billing.as_ref().is_some_and(|billing| !billing.unexplained.is_zero());
+        !self.parts.of(Cause::Unexplained).is_zero() || is_billed_otherwise
+    }
+}
+
 /// A report that can't be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

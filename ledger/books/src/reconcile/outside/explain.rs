@@ -2,7 +2,7 @@
 
 use super::{Cause, Explained, Hours, Parts, TheirLine, Theirs, Tool, Who, stretch};
 use crate::report::ReportAttempt;
-use cardhour_domain::{CardShare, CardTime, Interval, Name, Zone};
+use cardhour_domain::{CardShare, CardTime, Interval, Name, Timestamp, Zone};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// In which hours the two are compared.
@@ -15,6 +15,8 @@ pub struct Frame {
     /// The zone of the report's clock; none for ours.
     pub their_zone: Option<Zone>,
 }
+
+const HOUR_MS: i64 = 3_600_000;
 
 /// The most often that one line is taken to be counted.
 const MOST_COPIES: i128 = 4;
@@ -77,9 +79,12 @@ impl TheirHours {
             }
             Hours::Instants(all) => Self { local: Some(all.clone()), there: Some(all.clone()), listed: None },
             Hours::Local(from, to) => {
-                let read = |zone| Some(stretch(zone, *from, *to).into_iter().collect());
-                let there = read(frame.their_zone.unwrap_or(frame.zone));
-                Self { local: read(frame.zone), there, listed: None }
+                let there = stretch(frame.their_zone.unwrap_or(frame.zone), *from, *to);
+                // The same clock as was asked for, up to the hour that reports are rounded to: then the zone makes the rest of the difference.
+                let local = stretch(frame.zone, *from, *to)
+                    .filter(|local| frame.range.is_some_and(|range| is_about(*local, range)));
+                let all = |hours: Option<Interval>| Some(hours.into_iter().collect());
+                Self { local: all(local.or(there)), there: all(there), listed: None }
             }
         }
     }
@@ -108,6 +113,12 @@ impl TheirHours {
             sums
         })
     }
+}
+
+/// Whether two stretches begin and end within an hour of each other.
+fn is_about(one: Interval, other: Interval) -> bool {
+    let is_near = |a: Timestamp, b: Timestamp| a.ms_since(b).abs() <= HOUR_MS;
+    is_near(one.start(), other.start()) && is_near(one.end(), other.end())
 }
 
 /// An attempt's card-time in some stretches, or all of it.
