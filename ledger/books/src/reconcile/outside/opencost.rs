@@ -30,6 +30,7 @@ pub fn read(text: &str) -> Result<Theirs, OutsideError> {
     let mut windows = Vec::new();
     let mut lines: BTreeMap<(bool, Who), TheirLine> = BTreeMap::new();
     let mut without = 0u64;
+    let mut costs = Vec::new();
     for (i, set) in sets.iter().enumerate() {
         // A step of which nothing is known is null.
         let Value::Object(set) = set else { continue };
@@ -39,11 +40,18 @@ pub fn read(text: &str) -> Result<Theirs, OutsideError> {
             let window = allocation.get("window").and_then(Value::as_object);
             windows.push(span(window.unwrap_or(allocation), &path)?);
             let hours = card_time(allocation, &path)?;
+            let is_idle = name.split('/').any(|part| part == "__idle__");
             if hours.is_zero() {
-                without += 1;
+                let cost = allocation.get("gpuCost").filter(|cost| cost.as_f64().is_some_and(|cost| cost > 0.0));
+                if let (true, Some(cost)) = (is_idle, cost) {
+                    costs.push(format!(
+                        "{name}: idle cards for {cost} in money and without hours, so there is no time to compare"
+                    ));
+                } else {
+                    without += 1;
+                }
                 continue;
             }
-            let is_idle = name.split('/').any(|part| part == "__idle__");
             let who = who(name, allocation, is_idle);
             let line = lines
                 .entry((is_idle, who.clone()))
@@ -55,11 +63,10 @@ pub fn read(text: &str) -> Result<Theirs, OutsideError> {
             }
         }
     }
-    let notes = if without == 0 {
-        Vec::new()
-    } else {
-        vec![format!("{without} allocations without GPU-hours are passed over")]
-    };
+    let mut notes = costs;
+    if without > 0 {
+        notes.push(format!("{without} allocations without GPU-hours are passed over"));
+    }
     let unit = CardTime::from_part_ms(CardTime::PART_MS_PER_CARD_HOUR / 10i128.pow(DECIMALS));
     let hours = Hours::Instants(Interval::union(windows));
     Ok(Theirs { tool: Tool::OpenCost, hours, lines: lines.into_values().collect(), unit, notes })
