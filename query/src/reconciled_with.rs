@@ -6,9 +6,11 @@ use crate::books::{Books, Reconciliation};
 use crate::error::Error;
 use crate::request::{RequestError, Span};
 use cardhour_books::reconcile::outside::billing::Weights;
-use cardhour_books::reconcile::outside::{self, Frame, Tool, opencost, rate, sacct, sreport};
-use cardhour_books::report::{Dimension, local};
+use cardhour_books::reconcile::outside::{self, Billed, Frame, Tool, opencost, rate, sacct, sreport};
+use cardhour_books::report::{Dimension, ReportKind, ReportQuery, local};
+use cardhour_books::slots::SlotsError;
 use cardhour_domain::{Interval, Zone};
+use cardhour_ledger::Reading;
 use rust_decimal::Decimal;
 use std::path::{Path, PathBuf};
 
@@ -93,17 +95,37 @@ impl Books {
         let range = self.range(request.span, request.zone, reading.extent())?;
         let ours = reading.all_attempts().await?;
         let frame = Frame { range, zone, their_zone: Some(their_zone) };
+        let billed = self.billed(&reading, frame.asked(&theirs)).await?;
         let title = format!("reconcile, our books beside {}, {}, {zone}", tool.name(), time(range, zone));
         let by_job = request.by_job;
+        let is_claimed = billed.is_none();
         let work = move || {
-            let lines = outside::explain(&ours, &theirs, &frame);
+            let lines = outside::explain(&ours, &theirs, &frame, &billed.unwrap_or_else(Billed::unknown));
             let mut table = outside::table(tool, &lines, &by, by_job, title);
             table.notes.extend(theirs.notes);
+            if is_claimed {
+                let note = "the hours asked for are not on quarter hours, finer than which usage is not kept: outages are not left out of ours";
+                table.notes.push(note.to_owned());
+            }
             (lines, table)
         };
         let (lines, mut table) = tokio::task::spawn_blocking(work).await.expect("does not panic");
         self.remark(&mut table);
         Ok(Reconciliation { contradicts: lines.iter().any(outside::Explained::is_unexplained), table })
+    }
+
+    /// What is billed in those hours; none where usage can't be cut there.
+    async fn billed(&self, reading: &Reading, asked: Option<Option<Interval>>) -> Result<Option<Billed>, Error> {
+        let (Some(range), Some(all)) = (asked, reading.extent()) else { return Ok(None) };
+        let query = ReportQuery { report: ReportKind::Usage, by: Vec::new(), range, zone: None };
+        match query.slots(all, None, self.zone()) {
+            Ok(slots) => {
+                let input = reading.input(&slots).await?;
+                Ok(Some(Billed::of(&input, &slots)))
+            }
+            Err(SlotsError::NotAQuarterHour(_)) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     async fn reconcile_rate(&self, by_hand: Decimal, request: &WithRequest) -> Result<Reconciliation, Error> {

@@ -17,7 +17,7 @@ pub mod sreport;
 #[cfg(test)]
 mod tests;
 
-pub use explain::{Frame, explain};
+pub use explain::{Billed, Frame, explain};
 pub use show::{refused, table};
 
 use billing::Billing;
@@ -49,6 +49,8 @@ impl Tool {
 /// Why our figure of a line isn't theirs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cause {
+    /// What is billed isn't what the record claims: an outage, or what was left of a card that several claim.
+    BilledOtherwise,
     /// The hours that were asked for aren't those of the report.
     Window,
     /// The report's hours are those of another time zone.
@@ -77,7 +79,8 @@ pub enum Cause {
 
 impl Cause {
     /// All of them, in the order of the columns.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
+        Self::BilledOtherwise,
         Self::Window,
         Self::TimeZone,
         Self::Lifetime,
@@ -95,6 +98,7 @@ impl Cause {
     /// Its name in columns.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::BilledOtherwise => "billed_otherwise",
             Self::Window => "window",
             Self::TimeZone => "time_zone",
             Self::Lifetime => "lifetime",
@@ -234,7 +238,7 @@ pub struct Explained {
     pub who: Who,
     /// Its attempts in the books.
     pub attempts: Vec<AttemptKey>,
-    /// Our card-time in the hours that were asked for.
+    /// Our card-time in the hours that were asked for: what is billed, where that is known.
     pub ours: CardTime,
     /// Theirs.
     pub theirs: CardTime,

@@ -1,8 +1,10 @@
 //! Attempts of the books against the lines of a report: how much each side has, and why they differ.
 
 use super::{Cause, Explained, Hours, Parts, TheirLine, Theirs, Tool, Who, stretch};
-use crate::report::ReportAttempt;
-use cardhour_domain::{CardShare, CardTime, Interval, Name, Timestamp, Zone};
+use crate::cell::Cell;
+use crate::report::{ReportAttempt, ReportInput};
+use crate::slots::{Era, Slots};
+use cardhour_domain::{AttemptKey, CardShare, CardState, CardTime, Interval, Name, Timestamp, Zone};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// In which hours the two are compared.
@@ -21,38 +23,90 @@ const HOUR_MS: i64 = 3_600_000;
 /// The most often that one line is taken to be counted.
 const MOST_COPIES: i128 = 4;
 
-/// Holds our attempts against their lines.
+/// What the books bill of each attempt in the hours that were asked for, where they are on quarter hours.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Billed {
+    by_key: Option<BTreeMap<AttemptKey, CardTime>>,
+}
+
+impl Billed {
+    /// From usage, numbered by `slots` of those hours.
+    pub fn of(input: &ReportInput, slots: &Slots) -> Self {
+        let mut by_key: BTreeMap<AttemptKey, CardTime> = BTreeMap::new();
+        let is_held = |cell: &&Cell| cell.state == CardState::Held && slots.slot(cell.slot).era == Era::Shown;
+        for cell in input.cells.iter().filter(is_held) {
+            if let Some(attempt) = cell.attempt {
+                *by_key.entry(input.attempts[attempt as usize].key.clone()).or_default() += cell.billed_time;
+            }
+        }
+        Self { by_key: Some(by_key) }
+    }
+
+    /// Where usage can't be cut so: then what records claim stands for it.
+    pub const fn unknown() -> Self {
+        Self { by_key: None }
+    }
+
+    /// Billed less claimed.
+    fn less(&self, key: &AttemptKey, claimed: CardTime) -> CardTime {
+        match &self.by_key {
+            None => CardTime::ZERO,
+            Some(by_key) => by_key.get(key).copied().unwrap_or_default() - claimed,
+        }
+    }
+}
+
+impl Frame {
+    /// The hours that are asked for, as one stretch; none for whole jobs at any time. Nothing at all where they are several stretches.
+    pub fn asked(&self, theirs: &Theirs) -> Option<Option<Interval>> {
+        if self.range.is_some() {
+            return Some(self.range);
+        }
+        match TheirHours::of(theirs, self).there.as_deref() {
+            None => Some(None),
+            Some([one]) => Some(Some(*one)),
+            Some(_) => None,
+        }
+    }
+}
+
+/// Holds our attempts against their lines. `billed`: of the hours that are [asked for](Frame::asked).
 ///
 /// Each attempt goes to the one line that says most about it, and one without a line makes a line of its own. Shape: their lines in their order,
 /// then ours; for each, `parts.sum()` is `ours` less `theirs`.
-pub fn explain(ours: &[ReportAttempt], theirs: &Theirs, frame: &Frame) -> Vec<Explained> {
+pub fn explain(ours: &[ReportAttempt], theirs: &Theirs, frame: &Frame, billed: &Billed) -> Vec<Explained> {
     let hours = TheirHours::of(theirs, frame);
     let one_cluster = OneCluster::of(ours, theirs);
     let mut taken: Vec<Vec<&ReportAttempt>> = vec![Vec::new(); theirs.lines.len()];
     let mut alone: BTreeMap<Who, Vec<&ReportAttempt>> = BTreeMap::new();
     let book = Index::of(&theirs.lines, one_cluster.is_one);
-    for attempt in ours.iter().filter(|attempt| !attempt.never_held()) {
-        if hours.of_attempt(attempt, frame).iter().all(|time| time.is_zero()) {
+    for attempt in ours {
+        let [asked, local, there] = hours.of_attempt(attempt, frame);
+        let less = billed.less(&attempt.key, asked);
+        if [asked, local, there, less].iter().all(|time| time.is_zero()) {
             continue;
         }
         match book.line_of(attempt, &theirs.lines) {
             Some(line) => taken[line].push(attempt),
-            None if hours.of_all_alone(&[attempt], frame).iter().all(|time| time.is_zero()) => {}
+            None if hours.of_all_alone(&[attempt], frame).iter().all(|time| time.is_zero())
+                && (hours.there.is_none() || less.is_zero()) => {}
             None => alone.entry(who_of(attempt, theirs)).or_default().push(attempt),
         }
     }
     let of_theirs = theirs.lines.iter().zip(taken).map(|(line, attempts)| {
-        let side = Side { tool: theirs.tool, unit: theirs.unit, hours: &hours, frame };
+        let side = Side { tool: theirs.tool, unit: theirs.unit, hours: &hours, frame, billed };
         side.line(line, &attempts)
     });
     let of_ours = alone.into_iter().map(|(who, attempts)| {
         let mut parts = Parts::default();
         let [asked, local, there] = hours.of_all_alone(&attempts, frame);
+        let less = less(&attempts, &hours, frame, billed);
+        parts.add(Cause::BilledOtherwise, less);
         parts.add(Cause::Window, asked - local);
         parts.add(Cause::TimeZone, local - there);
         parts.add(Cause::NotInTheirs, there);
         let attempts = attempts.iter().map(|attempt| attempt.key.clone()).collect();
-        Explained { who, attempts, ours: asked, theirs: CardTime::ZERO, parts, billing: None }
+        Explained { who, attempts, ours: asked + less, theirs: CardTime::ZERO, parts, billing: None }
     });
     let lines: Vec<Explained> = of_theirs.chain(of_ours).collect();
     for line in &lines {
@@ -115,6 +169,11 @@ impl TheirHours {
     }
 }
 
+/// What of the hours asked for is billed otherwise than claimed.
+fn less(attempts: &[&ReportAttempt], hours: &TheirHours, frame: &Frame, billed: &Billed) -> CardTime {
+    attempts.iter().map(|attempt| billed.less(&attempt.key, hours.of_attempt(attempt, frame)[0])).sum()
+}
+
 /// Whether two stretches begin and end within an hour of each other.
 fn is_about(one: Interval, other: Interval) -> bool {
     let is_near = |a: Timestamp, b: Timestamp| a.ms_since(b).abs() <= HOUR_MS;
@@ -140,6 +199,7 @@ struct Side<'a> {
     unit: CardTime,
     hours: &'a TheirHours,
     frame: &'a Frame,
+    billed: &'a Billed,
 }
 
 impl Side<'_> {
@@ -147,6 +207,8 @@ impl Side<'_> {
         let mut parts = Parts::default();
         let unit = CardTime::from_part_ms(self.unit.part_ms() * i128::from(line.figures));
         let [asked, local, there] = self.hours.of_all(attempts, self.frame);
+        let less = less(attempts, self.hours, self.frame, self.billed);
+        parts.add(Cause::BilledOtherwise, less);
         parts.add(Cause::Window, asked - local);
         parts.add(Cause::TimeZone, local - there);
         let mut rest = there - line.time;
@@ -175,7 +237,7 @@ impl Side<'_> {
         Explained {
             who: line.who.clone(),
             attempts: attempts.iter().map(|attempt| attempt.key.clone()).collect(),
-            ours: asked,
+            ours: asked + less,
             theirs: line.time,
             parts,
             billing: line.billing.clone(),

@@ -132,6 +132,9 @@ fn value(by: &Dimension, who: &Who) -> Value {
 /// What a cause means, for people.
 fn words(cause: Cause, tool: Tool) -> &'static str {
     match (cause, tool) {
+        (Cause::BilledOtherwise, _) => {
+            "billed here less what the record claims: not billed in an outage, or cut to what was left of a card that several claim"
+        }
         (Cause::Window, Tool::Sreport) => {
             "held in the hours asked for here less held in the hours of the report; sreport rounds both ends to whole hours, cardhour counts to the second"
         }

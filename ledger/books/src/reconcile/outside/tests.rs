@@ -2,11 +2,13 @@ use super::billing::Weights;
 use super::*;
 use crate::attempt::Attempt;
 use crate::bill::Charge;
+use crate::cell::Cell;
 use crate::line::Line;
 use crate::prices::PriceBook;
-use crate::report::{Dimension, ReportAttempt};
+use crate::report::{Dimension, ReportAttempt, ReportInput};
+use crate::slots::Slots;
 use crate::table::{Table, Value};
-use cardhour_domain::{JobState, Money, Month};
+use cardhour_domain::{CardState, JobState, Money, Month};
 use proptest::prelude::*;
 
 /// `KEY ACCOUNT USER CARDS START END` by line, in card-seconds of UTC; `+` behind the end of one that still runs.
@@ -41,6 +43,11 @@ fn at(text: &str) -> Timestamp {
 
 fn hours(from: &str, to: &str) -> Option<Interval> {
     Interval::new(at(from), at(to))
+}
+
+/// Where usage can't be cut: what records claim.
+fn explain(ours: &[ReportAttempt], theirs: &Theirs, frame: &Frame) -> Vec<Explained> {
+    super::explain(ours, theirs, frame, &Billed::unknown())
 }
 
 fn utc(range: Option<Interval>) -> Frame {
@@ -197,6 +204,45 @@ fn a_job_that_runs_on_is_explained_up_to_the_end_of_the_report() {
     let theirs = |used| sreport::read(&format!("{head}\nlab|a|u||gres/gpu|{used}\n")).unwrap();
     assert_eq!(told(&explain(&jobs, &theirs(3600), &utc(None))), ["a/u 1800 3600 still_open=-1800"]);
     assert_eq!(told(&explain(&jobs, &theirs(3700), &utc(None))), ["a/u 1800 3700 unexplained=-1900"]);
+}
+
+/// Two cards from 10:00 to 12:00, of which the last quarter of an hour was an outage of the node: 14,400 s claimed and counted by Slurm, 12,600 billed.
+#[test]
+fn what_is_held_and_not_billed_is_told() {
+    let jobs = books("lab/7/db7 a u 2 2026-03-02T10:00:00 2026-03-02T12:00:00");
+    let head = REPORT.lines().take(5).collect::<Vec<_>>().join("\n");
+    let head = head.replace("2026-11-30T11:00:00", "2026-03-02T10:00:00").replace("2026-11-30", "2026-03-02");
+    let theirs = sreport::read(&format!("{head}\nlab|a|u||gres/gpu|14400\n")).unwrap();
+    let frame = utc(None);
+    let range = frame.asked(&theirs).flatten().unwrap();
+    assert_eq!(Some(range), hours("2026-03-02T10:00:00", "2026-03-02T12:00:00"));
+    let slots = Slots::new(range, None, Zone::UTC, None).unwrap();
+    let cell = |start: &str, billed: bool| {
+        let seconds = |seconds: i128| card_seconds(if billed { seconds } else { 0 }).unwrap();
+        let length = if billed { 12_600 } else { 1_800 };
+        Cell {
+            attempt: Some(0),
+            state: CardState::Held,
+            cluster: "lab".into(),
+            pool: None,
+            node: None,
+            model: None,
+            mig_profile: None,
+            share: None,
+            reservation: None,
+            slot: slots.slot_of(at(start)).unwrap(),
+            card_time: card_seconds(length).unwrap(),
+            billed_time: seconds(length),
+            unseen: CardTime::ZERO,
+            unproven: CardTime::ZERO,
+            used: None,
+        }
+    };
+    let cells =
+        vec![cell("2026-03-02T10:00:00", true), cell("2026-03-02T11:45:00", false), cell("2026-03-02T09:00:00", true)];
+    let input = ReportInput { attempts: jobs.clone(), cells, ..ReportInput::default() };
+    let lines = super::explain(&jobs, &theirs, &frame, &Billed::of(&input, &slots));
+    assert_eq!(told(&lines), ["a/u 12600 14400 billed_otherwise=-1800"]);
 }
 
 #[test]
@@ -435,6 +481,7 @@ fn the_table_has_a_column_for_each_cause_there_can_be() {
     let table = table(Tool::Sreport, &lines, &by, false, "t".to_owned());
     let names: Vec<&str> = table.columns.iter().map(|column| &*column.name).collect();
     let causes = [
+        "billed_otherwise",
         "window",
         "time_zone",
         "shares",
