@@ -21,6 +21,14 @@ pub struct Reconciled {
 }
 
 impl Reading {
+    /// Every attempt that the books know of, from records and from nodes. In order of their keys.
+    pub async fn all_attempts(&self) -> Result<Vec<ReportAttempt>, Error> {
+        match self.extent() {
+            None => Ok(Vec::new()),
+            Some(all) => self.attempts(all, Arc::new(Mutex::new(Interned::default()))).await,
+        }
+    }
+
     /// Holds the records against what nodes told, over `range` or all time.
     pub async fn reconcile(&self, range: Option<Interval>) -> Result<Reconciled, Error> {
         let (Some(all), Some(seen)) = (self.extent(), self.facts.seen().await?) else {

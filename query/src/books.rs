@@ -268,7 +268,7 @@ impl Books {
     }
 
     /// The leaves of the bill of all time.
-    async fn charges(&self) -> Result<Vec<Charge>, Error> {
+    pub(crate) async fn charges(&self) -> Result<Vec<Charge>, Error> {
         let reading: Reading = self.ledger.read().await?;
         let book = self.prices_in_force(None, &reading)?;
         let Some(all) = reading.extent() else { return Ok(Vec::new()) };

@@ -144,11 +144,14 @@ pub enum Command {
                             in an open one."
     )]
     Close(CloseArgs),
-    /// Hold the records against what nodes saw: where they differ, by how much, and why
+    /// Hold the records against what nodes saw, or against another tool's report: where they differ, by how much, and why
     #[command(
-        after_help = "Examples:\n  cardhour reconcile --month 2026-03\n  cardhour reconcile --by node --attempts --format csv\n\n\
+        after_help = "Examples:\n  cardhour reconcile --month 2026-03\n  cardhour reconcile --by node --attempts --format csv\n  \
+                            cardhour reconcile --with sreport march.txt --month 2026-03\n  \
+                            cardhour reconcile --with sacct jobs.txt --billing-weights GRES/gpu=4.5\n  \
+                            cardhour reconcile --with opencost allocation.json\n  cardhour reconcile --with rate 18.50 --month 2026-03\n\n\
                             Every card-hour that one side has and the other hasn't is under one reason, and with what both have they add up to each \
-                            side's total. Exit code 1 when some contradict: before_start, more_cards, no_record."
+                            side's total. Exit code 1 when some contradict (before_start, more_cards, no_record), or something is left unexplained."
     )]
     Reconcile(ReconcileArgs),
     /// Prove that the books balance, by another road than the one that made them

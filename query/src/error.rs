@@ -15,6 +15,7 @@ use cardhour_books::import::readers::compression::ExpandError;
 use cardhour_books::import::site::ListError;
 use cardhour_books::line::LineError;
 use cardhour_books::prices::{OtherCurrency, PriceFaults};
+use cardhour_books::reconcile::outside::OutsideError;
 use cardhour_books::slots::SlotsError;
 use cardhour_books::trace::TraceError;
 use datafusion::error::DataFusionError;
@@ -131,6 +132,14 @@ pub enum Error {
         file: String,
         /// Why.
         source: Box<CardsError>,
+    },
+    /// Another tool's report that can't be compared.
+    #[error("{file}")]
+    Outside {
+        /// The file.
+        file: String,
+        /// Why.
+        source: Box<OutsideError>,
     },
     /// A Prometheus that doesn't answer.
     #[error(transparent)]
@@ -316,7 +325,7 @@ impl Error {
             | Self::CollectorConfig(_)
             | Self::NoStandIn(_)
             | Self::NotLoopback(_) => Remedy::Caller,
-            Self::Cards { .. } => Remedy::Caller,
+            Self::Cards { .. } | Self::Outside { .. } => Remedy::Caller,
             Self::Prometheus(error) if error.is_callers() => Remedy::Caller,
             // It may have more time later.
             Self::Prometheus(_) => Remedy::Retry,
@@ -374,6 +383,7 @@ impl Error {
             | Self::ParquetInput { .. }
             | Self::Metrics { .. }
             | Self::Cards { .. }
+            | Self::Outside { .. }
             | Self::Prometheus(_)
             | Self::NoFormat(_) => "import",
             Self::BinaryToTerminal => "binary-to-terminal",

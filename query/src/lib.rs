@@ -24,6 +24,7 @@ pub mod error;
 pub mod import;
 pub mod init;
 pub mod maintained;
+pub mod reconciled_with;
 pub mod render;
 pub mod request;
 pub mod run;

@@ -259,6 +259,9 @@ pub enum RequestError {
         /// What it can be grouped by.
         can: &'static str,
     },
+    /// Nothing that the books can be held against.
+    #[error("{0}")]
+    With(String),
     /// Both ways to say when.
     #[error("give a month, or from and to, not both")]
     MonthAndSpan,

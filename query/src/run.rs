@@ -213,7 +213,11 @@ async fn me(scene: &Scene, global: &Global, args: &MeArgs) -> Result<Exit, Error
 }
 
 async fn reconcile(scene: &Scene, args: &ReconcileArgs) -> Result<Exit, Error> {
-    let reconciled = scene.books().await?.reconcile(&args.request()?).await?;
+    let books = scene.books().await?;
+    let reconciled = match args.with_request()? {
+        Some(request) => books.reconcile_with(&request).await?,
+        None => books.reconcile(&args.request()?).await?,
+    };
     print::table(&reconciled.table, &args.output)?;
     Ok(if reconciled.contradicts { Exit::No } else { Exit::Done })
 }

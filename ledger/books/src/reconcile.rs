@@ -3,8 +3,9 @@
 //! Records decide what is held (design §4.1), so a difference changes no bill. It says whether to trust one: each card-second that one side
 //! has and the other hasn't is under exactly one [`Reason`], and with what both have they add up to each side's total.
 //!
-//! Start at [`reconcile`]. Does not: change what is booked, compare with another tool's report.
+//! Start at [`reconcile`]. What other tools say of the same hours is held against the books in [`outside`]. Does not: change what is booked.
 
+pub mod outside;
 mod sweep;
 mod table;
 #[cfg(test)]

@@ -1,9 +1,11 @@
 //! Options of what prints: `report`, `me`, `sql`, `trace`.
 
 use super::{parse_month, parse_zone};
+use crate::reconciled_with::{With, WithRequest};
 use crate::render::Format;
 use crate::request::{Moment, ReconcileRequest, ReportRequest, RequestError, Span, default_by};
 use cardhour_books::reconcile::ReconcileQuery;
+use cardhour_books::reconcile::outside::billing::Weights;
 use cardhour_books::report::{Dimension, ReportKind};
 use cardhour_domain::{Month, Zone};
 use clap::Args;
@@ -133,15 +135,26 @@ pub struct ReconcileArgs {
     /// Of what time.
     #[command(flatten)]
     pub span: SpanArgs,
-    /// Groups before the reason, separated by commas: org, project, user, queue, class, state, node, cluster, label.NAME [default: none]
+    /// Another tool's report of the same hours: sreport, sacct or opencost and a file, or rate and a price a card-hour [default: what nodes
+    /// saw]
+    #[arg(long, num_args = 2, value_names = ["TOOL", "FILE"])]
+    pub with: Option<Vec<String>>,
+    /// Groups before the reason, separated by commas: org, project, user, queue, class, state, node, cluster, label.NAME; with another tool
+    /// cluster, project, user; with a rate org, project, user, model, price, window, month [default: none; with another tool as it has them]
     #[arg(long, value_name = "A,B,…", value_parser = parse_groups)]
     pub by: Option<Groups>,
-    /// A row for each attempt and reason
+    /// A row for each attempt and reason; with another tool for each job or pod
     #[arg(long)]
     pub attempts: bool,
     /// Zone of --month, --from and --to [default: the ledger's]
     #[arg(long, value_name = "ZONE", value_parser = parse_zone)]
     pub zone: Option<Zone>,
+    /// Zone of the other tool's clock [default: that of --zone]
+    #[arg(long, value_name = "ZONE", value_parser = parse_zone, requires = "with")]
+    pub with_zone: Option<Zone>,
+    /// TRESBillingWeights as slurm.conf has them, to see what Slurm's whole numbers cut off: CPU=1.0,GRES/gpu=4.5
+    #[arg(long, value_name = "NAME=W,…", value_parser = Weights::parse, requires = "with")]
+    pub billing_weights: Option<Weights>,
     /// How and where to print.
     #[command(flatten)]
     pub output: Output,
@@ -153,6 +166,24 @@ impl ReconcileArgs {
         let by = self.by.as_ref().map(|groups| groups.0.clone()).unwrap_or_default();
         let query = ReconcileQuery { by, by_attempt: self.attempts };
         Ok(ReconcileRequest { span: self.span.span()?, zone: self.zone, query })
+    }
+
+    /// As a comparison with another tool; none where nodes are asked. Errors: a span that holds nothing, no such tool.
+    pub fn with_request(&self) -> Result<Option<WithRequest>, RequestError> {
+        let [tool, file] = match self.with.as_deref() {
+            None => return Ok(None),
+            Some([tool, file]) => [tool, file],
+            Some(_) => return Err(RequestError::With("give --with once: a tool and its file".to_owned())),
+        };
+        Ok(Some(WithRequest {
+            with: With::parse(tool, file)?,
+            span: self.span.span()?,
+            zone: self.zone,
+            their_zone: self.with_zone,
+            weights: self.billing_weights.clone(),
+            by: self.by.as_ref().map(|groups| groups.0.clone()),
+            by_job: self.attempts,
+        }))
     }
 }
 

@@ -19,6 +19,7 @@ mod metrics;
 mod over_capacity;
 mod prices;
 mod readers;
+mod reconciled_with;
 mod same_books;
 mod service;
 mod shredder;
