@@ -7,6 +7,7 @@ use crate::holders::kubernetes::KubernetesSettings;
 use crate::holders::{ControllerSettings, MapNumbers, SlurmSettings};
 use crate::metrics::DcgmNames;
 use crate::owners::Rules;
+use cardhour_bucket::{Bucket, CredentialsSource, Settings};
 use cardhour_domain::Name;
 use serde::Deserialize;
 use std::net::SocketAddr;
@@ -98,6 +99,11 @@ struct Deliver {
     token_file: Option<PathBuf>,
     ca_file: Option<PathBuf>,
     folder: Option<PathBuf>,
+    bucket: Option<String>,
+    endpoint: Option<String>,
+    region: Option<String>,
+    path_style: Option<bool>,
+    credentials_file: Option<PathBuf>,
 }
 
 #[derive(Deserialize)]
@@ -267,15 +273,41 @@ pub fn metrics_address(text: &str) -> Result<Option<SocketAddr>, String> {
 }
 
 fn destination(deliver: Deliver, faults: &mut Vec<String>) -> Option<Destination> {
+    let of_bucket = deliver.bucket.is_some()
+        || deliver.endpoint.is_some()
+        || deliver.region.is_some()
+        || deliver.path_style.is_some()
+        || deliver.credentials_file.is_some();
     match deliver {
-        Deliver { service: Some(url), token_file: Some(token_file), ca_file, folder: None } => {
+        Deliver { service: Some(url), token_file: Some(token_file), ca_file, folder: None, .. } if !of_bucket => {
             Some(Destination::Service { url, token_file, ca_file })
         }
-        Deliver { service: None, token_file: None, ca_file: None, folder: Some(folder) } => {
+        Deliver { service: None, token_file: None, ca_file: None, folder: Some(folder), .. } if !of_bucket => {
             Some(Destination::Folder(folder))
         }
+        Deliver {
+            service: None,
+            token_file: None,
+            folder: None,
+            bucket: Some(bucket),
+            endpoint,
+            region,
+            path_style,
+            credentials_file,
+            ca_file,
+        } => match Bucket::new(&Settings { bucket, endpoint, region, path_style }) {
+            Ok(bucket) => {
+                let credentials = CredentialsSource { file: credentials_file };
+                Some(Destination::Bucket { bucket, credentials, ca_file })
+            }
+            Err(of_bucket) => {
+                faults.extend(of_bucket.iter().map(|fault| format!("deliver.{fault}")));
+                None
+            }
+        },
         _ => {
-            faults.push("deliver: either service and token_file (and ca_file), or folder".to_owned());
+            let forms = "either service and token_file (and ca_file), or folder, or bucket (and endpoint, region, path_style, credentials_file, ca_file)";
+            faults.push(format!("deliver: {forms}"));
             None
         }
     }
@@ -324,6 +356,26 @@ mod tests {
         assert_eq!(&*config.node, "gpu01");
         assert_eq!((config.metrics, config.dcgm_names), (Some(SocketAddr::from(([127, 0, 0, 1], 9401))), None));
         assert!(config.slurm.is_some() && config.kubernetes.is_none());
+    }
+
+    #[test]
+    fn a_bucket_is_named_with_where_it_is_and_who_asks_it() {
+        let of = |deliver: &str| Config::parse(&format!("cluster = \"lab\"\n[deliver]\n{deliver}"), "n1");
+        let deliver = of("bucket = \"s3://pool/lab\"\nendpoint = \"https://minio.example\"\nregion = \"lab-1\"\ncredentials_file = \"/x\"\n").unwrap().deliver;
+        let Destination::Bucket { bucket, credentials, ca_file: None } = deliver else { panic!("{deliver:?}") };
+        assert_eq!(bucket.to_string(), "s3://pool/lab at https://minio.example");
+        assert_eq!(credentials.file, Some("/x".into()));
+        assert!(of("bucket = \"s3://pool\"\n").is_ok());
+        for (odd, part) in [
+            ("bucket = \"pool\"\nregion = \"\"\n", "deliver.bucket: \"pool\" is no bucket"),
+            ("bucket = \"s3://pool\"\nendpoint = \"http://minio\"\n", "use https"),
+            ("bucket = \"s3://pool\"\nfolder = \"/x\"\n", "deliver: either"),
+            ("folder = \"/x\"\nregion = \"x\"\n", "deliver: either"),
+            ("endpoint = \"https://minio\"\n", "deliver: either"),
+        ] {
+            let faults = of(odd).unwrap_err();
+            assert!(faults[0].contains(part), "{faults:?}");
+        }
     }
 
     #[test]

@@ -30,8 +30,22 @@
 //! `FOLDER/incoming/NODE/SEGMENT`, by way of a temporary name. `incoming` must be there: where a file system isn't mounted, it isn't, and nothing goes
 //! under the mount point.
 //!
+//! # To a bucket
+//!
+//! `PREFIX/incoming/NODE/SEGMENT`, by S3's `PutObject`, over what is there: a name has one content. The service takes it from there. So a node needs
+//! no more than to put under its own prefix, and nobody needs a way to the service.
+//!
+//! | answer | what happens |
+//! |---|---|
+//! | 200 with an `ETag` | confirmed |
+//! | 408, 425, 429, 5xx; 400 `RequestTimeout` | kept, tried again after `Retry-After` (seconds), else after 1, 2, 4 … 300 seconds with jitter |
+//! | any other; no credentials | kept, tried again every five minutes, with the credentials read anew |
+//! | none | kept, tried again after 1, 2, 4 … 300 seconds with jitter |
+//!
 //! To deliver what was refused again, move it from `refused/` back into the spool.
 
+mod bucket;
+mod client;
 mod directory;
 mod retry;
 mod service;
@@ -40,6 +54,8 @@ mod tests;
 mod tls;
 
 use crate::spool::{SpoolError, folder};
+use bucket::Store;
+use cardhour_bucket::{Bucket, CredentialsError, CredentialsSource, Fault};
 use cardhour_domain::{Name, SegmentName, Timestamp};
 use directory::Directory;
 use retry::Retry;
@@ -79,6 +95,15 @@ pub enum Destination {
     },
     /// A folder that the ledger takes in.
     Folder(PathBuf),
+    /// A bucket from which the service takes them.
+    Bucket {
+        /// Which.
+        bucket: Bucket,
+        /// Who asks it.
+        credentials: CredentialsSource,
+        /// Certificates (PEM) of who may vouch for it; none: the system's.
+        ca_file: Option<PathBuf>,
+    },
 }
 
 /// Why delivery can't begin: a fault of the config.
@@ -136,9 +161,11 @@ pub enum Trouble {
         /// Which node this is.
         node: String,
     },
-    /// The service can't now.
-    #[error("the service answers {status}: {reason}")]
+    /// The service or bucket can't now.
+    #[error("the {who} answers {status}: {reason}")]
     Busy {
+        /// `service` or `bucket`.
+        who: &'static str,
         /// 429, 503 and the like.
         status: u16,
         /// What it says.
@@ -164,6 +191,17 @@ pub enum Trouble {
         /// Why not.
         source: io::Error,
     },
+    /// The bucket doesn't take it.
+    #[error("{bucket} answers {fault}")]
+    Bucket {
+        /// Which, and where.
+        bucket: String,
+        /// What it says.
+        fault: Fault,
+    },
+    /// There is nothing to say who asks the bucket.
+    #[error(transparent)]
+    Credentials(#[from] CredentialsError),
     /// The folder to deliver to isn't there, or takes nothing.
     #[error("cannot {doing} {}", path.display())]
     Folder {
@@ -188,6 +226,8 @@ impl Trouble {
             Self::Busy { .. } => "busy",
             Self::NotTheService { .. } => "not_the_service",
             Self::Token { .. } => "token",
+            Self::Bucket { .. } => "bucket",
+            Self::Credentials(_) => "credentials",
             Self::Folder { .. } => "folder",
             Self::Spool(_) => "spool",
         }
@@ -250,6 +290,7 @@ pub struct DeliveryCounters {
 enum Taker {
     Service(Box<Service>),
     Directory(Directory),
+    Store(Box<Store>),
 }
 
 /// Takes segments from a spool to the ledger. To be run from a thread of its own: it waits for answers.
@@ -271,6 +312,9 @@ impl Delivery {
                 Taker::Service(Box::new(Service::new(&url, &config.node, token_file, ca_file.as_deref())?))
             }
             Destination::Folder(folder) => Taker::Directory(Directory::new(folder, &config.node)),
+            Destination::Bucket { bucket, credentials, ca_file } => {
+                Taker::Store(Box::new(Store::new(bucket, credentials, config.node, ca_file.as_deref())?))
+            }
         };
         Ok(Self {
             spool: config.spool,
@@ -300,7 +344,7 @@ impl Delivery {
         let mut troubles = 0;
         for sealed in pending.into_iter().take(SEGMENTS_A_RUN) {
             let sent = match std::fs::read(&sealed.path) {
-                Ok(bytes) => self.taker.take(&sealed.name, &bytes),
+                Ok(bytes) => self.taker.take(&sealed.name, &bytes, now),
                 // Dropped to make room.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     done.left -= 1;
@@ -395,8 +439,9 @@ impl Delivery {
 }
 
 impl Taker {
-    fn take(&mut self, name: &SegmentName, bytes: &[u8]) -> Result<Answer, Trouble> {
+    fn take(&mut self, name: &SegmentName, bytes: &[u8], now: Timestamp) -> Result<Answer, Trouble> {
         match self {
+            Self::Store(store) => store.take(name, bytes, now),
             Self::Service(service) => service.take(name, bytes),
             Self::Directory(directory) => directory.take(name, bytes),
         }

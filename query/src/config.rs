@@ -6,6 +6,7 @@
 //!
 //! Start at [`Config::load`].
 
+use cardhour_bucket::{Bucket, Settings};
 use cardhour_domain::Zone;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -30,6 +31,21 @@ pub struct Config {
     pub tls: Option<TlsFiles>,
     /// How far one query may go.
     pub sql: SqlLimits,
+    /// The bucket into which nodes put segments of this ledger; none: they come by themselves or lie in its folder.
+    pub incoming: Option<IncomingConfig>,
+}
+
+/// A bucket into which nodes put segments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IncomingConfig {
+    /// As it is written.
+    pub settings: Settings,
+    /// The same, checked.
+    pub bucket: Bucket,
+    /// Who asks it; none: the environment says.
+    pub credentials_file: Option<PathBuf>,
+    /// Certificates (PEM) of who may vouch for it; none: the system's.
+    pub ca_file: Option<PathBuf>,
 }
 
 /// A certificate with its chain, and its key, both PEM.
@@ -73,6 +89,7 @@ impl Default for Config {
             http_address: DEFAULT_HTTP_ADDRESS.parse().expect("an address"),
             tls: None,
             sql: SqlLimits::default(),
+            incoming: None,
         }
     }
 }
@@ -222,7 +239,8 @@ impl Config {
                     }
                     _ => Err(unknown(&["timeout", "memory_mib", "max_rows"])),
                 }),
-                _ => Err(unknown(&["ledger", "zone", "token_file", "http", "sql"])),
+                "incoming" => config.read_incoming(value, &mut faults),
+                _ => Err(unknown(&["ledger", "zone", "token_file", "http", "sql", "incoming"])),
             };
             if let Err(fault) = fault {
                 faults.push(format!("{key}: {fault}"));
@@ -233,7 +251,41 @@ impl Config {
             (None, None) => {}
             _ => faults.push("http.certificate_file, http.key_file: one is there without the other".to_owned()),
         }
+        // What is taken in is removed: it must not go to whichever ledger is looked at.
+        if config.incoming.is_some() && config.ledger.is_none() {
+            faults.push("incoming: ledger has to say which ledger takes from there".to_owned());
+        }
         if faults.is_empty() { Ok(config) } else { Err(ConfigError::Faults { path: path.to_owned(), faults }) }
+    }
+
+    fn read_incoming(&mut self, value: &Value, faults: &mut Vec<String>) -> Result<(), String> {
+        let (mut settings, mut credentials_file, mut ca_file) = (Settings::default(), None, None);
+        section(value, "incoming", faults, |key, value| {
+            match key {
+                "bucket" => settings.bucket = text_of(value)?.to_owned(),
+                "endpoint" => settings.endpoint = Some(text_of(value)?.to_owned()),
+                "region" => settings.region = Some(text_of(value)?.to_owned()),
+                "path_style" => settings.path_style = Some(value.as_bool().ok_or("neither true nor false")?),
+                "credentials_file" => credentials_file = Some(PathBuf::from(text_of(value)?)),
+                "ca_file" => ca_file = Some(PathBuf::from(text_of(value)?)),
+                _ => {
+                    return Err(unknown(&[
+                        "bucket",
+                        "endpoint",
+                        "region",
+                        "path_style",
+                        "credentials_file",
+                        "ca_file",
+                    ]));
+                }
+            }
+            Ok(())
+        })?;
+        match Bucket::new(&settings) {
+            Ok(bucket) => self.incoming = Some(IncomingConfig { settings, bucket, credentials_file, ca_file }),
+            Err(of_bucket) => faults.extend(of_bucket.iter().map(|fault| format!("incoming.{fault}"))),
+        }
+        Ok(())
     }
 
     /// As a config file that says all that is in force, with where it came from.
@@ -268,7 +320,30 @@ impl Config {
             self.sql.memory_mib,
             self.sql.max_rows
         );
+        if let Some(incoming) = &self.incoming {
+            incoming.to_toml(&mut out);
+        }
         out
+    }
+}
+
+impl IncomingConfig {
+    fn to_toml(&self, out: &mut String) {
+        let file = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
+        let _ = writeln!(out, "\n[incoming]\nbucket = {}", Value::String(self.settings.bucket.clone()));
+        for (key, value) in [
+            ("endpoint", self.settings.endpoint.clone()),
+            ("region", self.settings.region.clone()),
+            ("credentials_file", file(&self.credentials_file)),
+            ("ca_file", file(&self.ca_file)),
+        ] {
+            if let Some(value) = value {
+                let _ = writeln!(out, "{key} = {}", Value::String(value));
+            }
+        }
+        if let Some(path_style) = self.settings.path_style {
+            let _ = writeln!(out, "path_style = {path_style}");
+        }
     }
 }
 
@@ -360,7 +435,7 @@ mod tests {
         "#;
         assert_snapshot!(parse(text).unwrap_err(), @r#"
         config file config.toml has 8 fault(s):
-          colour: no such key; known here: ledger, zone, token_file, http, sql
+          colour: no such key; known here: ledger, zone, token_file, http, sql, incoming
           http.address: not an address with a port such as "127.0.0.1:7780"
           http.port: no such key; known here: address, certificate_file, key_file
           ledger: empty; leave the key out instead
@@ -399,6 +474,25 @@ mod tests {
         max_rows = 1000000
         "#);
         assert_eq!(parse(&printed).unwrap(), config);
+    }
+
+    #[test]
+    fn a_bucket_belongs_to_the_ledger_that_the_same_file_names() {
+        let section = "[incoming]\nbucket = \"s3://pool/lab\"\nendpoint = \"https://minio.example\"\ncredentials_file = \"/etc/cardhour/bucket\"\npath_style = true\n";
+        let config = parse(&format!("ledger = \"/srv/books\"\n{section}")).unwrap();
+        let incoming = config.incoming.clone().unwrap();
+        assert_eq!(incoming.bucket.to_string(), "s3://pool/lab at https://minio.example");
+        assert_eq!(parse(&config.to_toml(Some("/srv/books"))).unwrap(), config);
+        let alone = parse(section).unwrap_err().to_string();
+        assert!(alone.contains("incoming: ledger has to say which ledger takes from there"), "{alone}");
+        let text = "ledger = \"x\"\n[incoming]\nendpoint = \"http://minio\"\nsecret = \"s3cret\"\n";
+        let faults = parse(text).unwrap_err().to_string();
+        for part in
+            ["incoming.bucket: \"\" is no bucket", "incoming.endpoint: ", "use https", "incoming.secret: no such key"]
+        {
+            assert!(faults.contains(part), "{part}: {faults}");
+        }
+        assert!(!faults.contains("s3cret"), "{faults}");
     }
 
     #[test]

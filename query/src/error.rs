@@ -5,6 +5,7 @@
 
 use crate::config::ConfigError;
 use crate::import::prometheus::PrometheusError;
+use crate::incoming::IncomingError;
 use crate::request::RequestError;
 use cardhour_books::document::Faults;
 use cardhour_books::import::map::MapError;
@@ -144,6 +145,9 @@ pub enum Error {
     /// A Prometheus that doesn't answer.
     #[error(transparent)]
     Prometheus(#[from] PrometheusError),
+    /// The bucket into which nodes put segments.
+    #[error(transparent)]
+    Incoming(#[from] IncomingError),
     /// A file that can't be unpacked.
     #[error("{file}")]
     Expand {
@@ -335,7 +339,8 @@ impl Error {
                 | MetricsError::Map(_)
                 | MetricsError::NoNode
                 | MetricsError::NoTime { .. } => Remedy::Caller,
-                MetricsError::Refused { kind, .. } if kind == "bad_data" => Remedy::Caller,
+                // VictoriaMetrics gives its status for a kind.
+                MetricsError::Refused { kind, .. } if matches!(&**kind, "bad_data" | "400" | "422") => Remedy::Caller,
                 _ => Remedy::Operator,
             },
             // A file that was named and isn't there is a slip of whoever named it.
@@ -352,6 +357,7 @@ impl Error {
             | Self::File { .. }
             | Self::Stream { .. }
             | Self::Collect(_)
+            | Self::Incoming(_)
             | Self::Parquet(_)
             | Self::Columns(_)
             | Self::Listen { .. }
@@ -394,6 +400,7 @@ impl Error {
             | Self::NoStandIn(_)
             | Self::Certificate { .. }
             | Self::NobodyApproves
+            | Self::Incoming(_)
             | Self::NotDemo(_) => "bad-config",
             Self::File { .. } | Self::Stream { .. } | Self::Collect(_) => "io",
             Self::Parquet(_) | Self::Columns(_) => "render",

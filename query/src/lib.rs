@@ -22,6 +22,7 @@ pub mod config;
 pub mod doctor;
 pub mod error;
 pub mod import;
+pub mod incoming;
 pub mod init;
 pub mod maintained;
 pub mod reconciled_with;

@@ -95,7 +95,7 @@ impl Books {
         let range = self.range(request.span, request.zone, reading.extent())?;
         let ours = reading.all_attempts().await?;
         let frame = Frame { range, zone, their_zone: Some(their_zone) };
-        let billed = self.billed(&reading, frame.asked(&theirs)).await?;
+        let billed = self.billed_leaves(&reading, frame.asked(&theirs)).await?;
         let title = format!("reconcile, our books beside {}, {}, {zone}", tool.name(), time(range, zone));
         let by_job = request.by_job;
         let is_claimed = billed.is_none();
@@ -115,7 +115,7 @@ impl Books {
     }
 
     /// What is billed in those hours; none where usage can't be cut there.
-    async fn billed(&self, reading: &Reading, asked: Option<Option<Interval>>) -> Result<Option<Billed>, Error> {
+    async fn billed_leaves(&self, reading: &Reading, asked: Option<Option<Interval>>) -> Result<Option<Billed>, Error> {
         let (Some(range), Some(all)) = (asked, reading.extent()) else { return Ok(None) };
         let query = ReportQuery { report: ReportKind::Usage, by: Vec::new(), range, zone: None };
         match query.slots(all, None, self.zone()) {

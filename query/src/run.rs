@@ -14,10 +14,11 @@ use crate::cli::{
     VerifyArgs,
 };
 use crate::clock::now;
-use crate::config::{Config, ConfigError, Surroundings, ledger_place};
+use crate::config::{Config, ConfigError, IncomingConfig, Surroundings, ledger_place};
 use crate::doctor::{self, Verdict};
-use crate::error::{Error, Remedy};
+use crate::error::{Error, Remedy, chain};
 use crate::import::import;
+use crate::incoming::Incoming;
 use crate::init::init;
 use crate::maintained;
 use crate::render::{self, quoted, trace_hint};
@@ -81,8 +82,35 @@ impl Scene {
         self.place.as_deref().ok_or(Error::NoPlace)
     }
 
+    /// With what nodes put into the ledger's bucket until now. A bucket that can't be asked is told of, and no more.
     async fn books(&self) -> Result<Books, Error> {
+        let books = self.books_alone().await?;
+        self.take_from_bucket(&books).await;
+        Ok(books)
+    }
+
+    /// As they are.
+    async fn books_alone(&self) -> Result<Books, Error> {
         Books::open(self.place()?, self.config.sql).await
+    }
+
+    /// The bucket of this ledger; none where it has none. That of another is no business of this one: what is taken in is removed there.
+    fn bucket(&self) -> Option<&IncomingConfig> {
+        let (place, configured) = (self.place.as_deref()?, self.config.ledger.as_deref()?);
+        let canonical = |place: &str| std::fs::canonicalize(place).ok();
+        let is_same = place == configured || canonical(place).is_some_and(|at| Some(at) == canonical(configured));
+        self.config.incoming.as_ref().filter(|_| is_same)
+    }
+
+    async fn take_from_bucket(&self, books: &Books) {
+        let Some(config) = self.bucket().filter(|_| !books.is_demo()) else { return };
+        let trouble = match Incoming::new(config) {
+            Ok(incoming) => incoming.take(books.ledger()).await.trouble,
+            Err(error) => Some(error),
+        };
+        if let Some(trouble) = trouble {
+            tell(&format!("without what waits in the bucket: {}", chain(&trouble)));
+        }
     }
 }
 
@@ -133,7 +161,7 @@ pub async fn run(cli: Cli) -> Result<Exit, Error> {
 
 /// Makes a node's token, takes one back, or lists who has one.
 async fn token(scene: &Scene, args: &TokenArgs) -> Result<Exit, Error> {
-    let books = scene.books().await?;
+    let books = scene.books_alone().await?;
     let tokens = NodeTokens::of(&books.ledger().folder().ok_or(Error::NoPlace)?);
     let Some(node) = &args.node else {
         let nodes = tokens.nodes()?;
@@ -174,6 +202,7 @@ async fn book(scene: &Scene, command: &ImportCommand) -> Result<Exit, Error> {
             books.zone()
         ));
     }
+    scene.take_from_bucket(&books).await;
     let tally = import(&books, command, now()).await?;
     Ok(if tally.booked.quarantined > 0 { Exit::Quarantined } else { Exit::Done })
 }

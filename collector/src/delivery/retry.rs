@@ -59,9 +59,11 @@ fn wait_ms(trouble: &Trouble, failures: u32, random: u32) -> i64 {
             let asked_ms = i64::try_from(after.as_millis()).unwrap_or(i64::MAX).min(LONGEST_ASKED_MS);
             asked_ms + part(asked_ms / 4)
         }
-        Trouble::Unauthorized { .. } | Trouble::NotTheService { .. } | Trouble::Token { .. } => {
-            SLOW_MS + part(SLOW_MS / 4)
-        }
+        Trouble::Unauthorized { .. }
+        | Trouble::NotTheService { .. }
+        | Trouble::Token { .. }
+        | Trouble::Bucket { .. }
+        | Trouble::Credentials(_) => SLOW_MS + part(SLOW_MS / 4),
         Trouble::Busy { .. } | Trouble::Unreachable { .. } | Trouble::Folder { .. } | Trouble::Spool(_) => {
             let doubled_ms = FIRST_MS << failures.saturating_sub(1).min(20);
             let longest_ms = doubled_ms.min(LONGEST_MS);
@@ -76,6 +78,8 @@ pub(super) const fn is_of_all(trouble: &Trouble) -> bool {
         Trouble::Unauthorized { .. }
         | Trouble::NotTheService { .. }
         | Trouble::Token { .. }
+        | Trouble::Bucket { .. }
+        | Trouble::Credentials(_)
         | Trouble::Unreachable { .. }
         | Trouble::Folder { .. } => true,
         Trouble::Busy { retry_after, .. } => retry_after.is_some(),
@@ -94,7 +98,12 @@ mod tests {
     use std::time::Duration;
 
     fn busy(retry_after_s: Option<u64>) -> Trouble {
-        Trouble::Busy { status: 503, reason: String::new(), retry_after: retry_after_s.map(Duration::from_secs) }
+        Trouble::Busy {
+            who: "service",
+            status: 503,
+            reason: String::new(),
+            retry_after: retry_after_s.map(Duration::from_secs),
+        }
     }
 
     #[test]

@@ -1,18 +1,12 @@
 //! Segments to a service, over HTTP.
 
-use super::{Answer, DeliveryError, Trouble, tls};
+use super::{Answer, DeliveryError, Trouble, client};
 use cardhour_domain::SegmentName;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use ureq::Agent;
 use ureq::http::Uri;
-use ureq::unversioned::resolver::DefaultResolver;
-use ureq::unversioned::transport::{Connector, DefaultConnector};
-
-/// A segment is a few hundred kilobytes: one that isn't through by then is tried again.
-const TIMEOUT: Duration = Duration::from_secs(60);
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What is read of an answer: an outcome or a reason.
 const ANSWER_BYTES: u64 = 4096;
@@ -43,26 +37,9 @@ impl Service {
             return Err(bad("it has a query".to_owned()));
         }
         let is_here = is_this_machine(authority.host());
-        let mut config = Agent::config_builder()
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .timeout_global(Some(TIMEOUT))
-            .timeout_connect(Some(CONNECT_TIMEOUT))
-            .max_idle_connections(1)
-            .max_idle_connections_per_host(1)
-            .user_agent(concat!("cardhour-collector/", env!("CARGO_PKG_VERSION")));
-        if is_here {
-            // A proxy that the environment names is for what is elsewhere.
-            config = config.proxy(None);
-        }
-        let config = config.build();
         let agent = match uri.scheme_str() {
-            Some("https") => {
-                let connector = DefaultConnector::new().chain(tls::TlsConnector::new(ca_file)?);
-                Agent::with_parts(config, connector, DefaultResolver::default())
-            }
-            Some("http") if is_here => Agent::with_parts(config, DefaultConnector::new(), DefaultResolver::default()),
+            Some("https") => client::over_tls(is_here, ca_file)?,
+            Some("http") if is_here => client::without_tls(),
             Some("http") => {
                 let reason =
                     "without TLS only this machine is asked, since anybody on the way could read the token: use https";
@@ -129,7 +106,7 @@ impl Service {
                 Err(Trouble::Unauthorized { status, token_file: self.token_file.clone(), node: self.node.clone() })
             }
             408 | 421 | 425 | 429 | 500..=599 => {
-                Err(Trouble::Busy { status, reason: said(text("message")), retry_after })
+                Err(Trouble::Busy { who: "service", status, reason: said(text("message")), retry_after })
             }
             404 | 405 | 407 | 410 => not_the_service(),
             400 if text("code").is_none() => not_the_service(),

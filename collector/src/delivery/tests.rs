@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
 
+mod bucket;
 mod taker;
 use taker::{Reply, TestService};
 

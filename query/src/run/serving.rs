@@ -4,6 +4,7 @@ use super::{Exit, Scene};
 use crate::books::Books;
 use crate::config::TlsFiles;
 use crate::error::Error;
+use crate::incoming::Incoming;
 use crate::serve::token::Token;
 use crate::serve::{self, Service};
 use crate::terminal::tell;
@@ -11,16 +12,29 @@ use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Serves the scene's ledger. Errors: an address beyond this machine, a port that is taken, a token that others can read.
 pub async fn run(scene: &Scene, address: Option<SocketAddr>) -> Result<Exit, Error> {
-    let books = scene.books().await?;
+    let books = scene.books_alone().await?;
     let tls = scene.config.tls.clone();
     let listener = serve::bind(address.unwrap_or(scene.config.http_address), tls.as_ref()).await?;
     let token_file = scene.config.token_file.clone();
-    until_stopped(books, listener, tls, token_file).await
+    let incoming = incoming(scene, &books)?;
+    until_stopped(books, listener, tls, token_file, incoming).await
+}
+
+/// The bucket that this ledger takes from. Errors: its certificates can't be used.
+pub fn incoming(scene: &Scene, books: &Books) -> Result<Option<Incoming>, Error> {
+    let Some(config) = &scene.config.incoming else { return Ok(None) };
+    if scene.bucket().is_none() || books.is_demo() {
+        tell(&format!("{} is not of this ledger: nothing is taken from there", config.settings.bucket));
+        return Ok(None);
+    }
+    tell(&format!("taking in what nodes put into {}", config.settings.bucket));
+    Ok(Some(Incoming::new(config)?))
 }
 
 /// Says where to look, and serves until Ctrl-C or SIGTERM. Errors: as [`run`].
@@ -29,6 +43,7 @@ pub async fn until_stopped(
     listener: TcpListener,
     tls: Option<TlsFiles>,
     token_file: Option<PathBuf>,
+    incoming: Option<Incoming>,
 ) -> Result<Exit, Error> {
     let token_file =
         token_file.or_else(|| books.ledger().folder().map(|folder| folder.join("token"))).ok_or(Error::NoPlace)?;
@@ -48,7 +63,14 @@ pub async fn until_stopped(
     } else {
         tell(&format!("serving {scheme}://{address}/ with the token in {}", token_file.display()));
     }
-    serve::run(Service::new(books), listener, tls, token, stopped).await?;
+    let ledger = books.ledger().clone();
+    let taking = incoming.map(|incoming| tokio::spawn(Arc::new(incoming).keep_taking(ledger)));
+    let served = serve::run(Service::new(books), listener, tls, token, stopped).await;
+    if let Some(taking) = taking {
+        // What it was about to remove from the bucket is known the next time.
+        taking.abort();
+    }
+    served?;
     Ok(Exit::Done)
 }
 

@@ -44,10 +44,11 @@ pub async fn run(scene: &Scene, args: &UpArgs) -> Result<Exit, Error> {
     }
     books.ledger().make_incoming()?;
     tell(&format!("collecting node {} of cluster {}, each {} s", config.node, config.cluster, config.step_s));
+    let incoming = serving::incoming(scene, &books)?;
     let (collector, ended) = Collector::start(config).await?;
     let token_file = scene.config.token_file.clone();
     let served = tokio::select! {
-        served = serving::until_stopped(books, listener, tls, token_file) => served,
+        served = serving::until_stopped(books, listener, tls, token_file, incoming) => served,
         error = ended => Err(error.unwrap_or(RunError::Ended).into()),
     };
     tokio::task::spawn_blocking(move || collector.stop()).await.expect("does not panic");

@@ -5,6 +5,7 @@
 //! missing, and fail under `CARDHOUR_REQUIRE_ALL=1`; `tests/README.md` has the list.
 
 mod boards;
+mod bucket;
 mod collector;
 mod costs;
 mod days;

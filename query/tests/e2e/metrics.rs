@@ -1,7 +1,7 @@
 //! `import metrics`: real captures of nvidia-smi and a real Prometheus, to the report.
 
 use crate::site::{Site, shared};
-use cardhour_test_prometheus::{Prometheus, has};
+use cardhour_test_prometheus::{Prometheus, VictoriaMetrics, has};
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
@@ -400,6 +400,37 @@ fn m14_k12_k08_two_days_of_a_real_prometheus_come_to_what_a_hand_count_gives() {
         assert_eq!(books(&site), as_it_was, "{pieces:?}");
         assert_two_days(&site);
     }
+}
+
+/// VictoriaMetrics leaves the metric's name on means, keeps samples in blocks of its own and has other words for errors: the books are the same.
+#[test]
+fn two_days_of_a_real_victoriametrics_come_to_the_same_hand_count() {
+    if !has("victoria-metrics", "two_days_of_a_real_victoriametrics") {
+        return;
+    }
+    let victoria = VictoriaMetrics::holding(&two_days());
+    let import = |site: &Site, address: &str, from: &str, to: &str| {
+        let what = format!("--url {address} --from {from} --to {to} --cluster k8s --pod-label team");
+        site.ok(&format!("import metrics --format prometheus {what} --output json"))
+    };
+    let site = Site::new();
+    import(&site, &victoria.url(), "2026-03-01", "2026-03-03");
+    assert_two_days(&site);
+    let as_it_was = books(&site);
+    let again = import(&site, &victoria.url(), "2026-03-01T03:30", "2026-03-02T12:00");
+    assert!(again.contains("\"booked\":0,") && again.contains("\"superseded\":0,"), "{again}");
+    assert_eq!(books(&site), as_it_was);
+    // A site that moved from one to the other asks both.
+    if let Some(prometheus) = prometheus("two_days_of_a_real_victoriametrics") {
+        let moved = Site::new();
+        import(&moved, &prometheus.url(), "2026-03-01", "2026-03-01T05:30");
+        import(&moved, &victoria.url(), "2026-03-01T05:30", "2026-03-03");
+        assert_eq!(books(&moved), as_it_was);
+    }
+    let bad = site
+        .run(&format!("import metrics --url {} --from 2026-03-01 --to 2026-03-02 --matchers cluster=", victoria.url()));
+    assert_eq!(bad.code, Some(2), "{}", bad.err);
+    assert!(bad.err.contains("prometheus refused"), "{}", bad.err);
 }
 
 #[test]
