@@ -3,11 +3,13 @@
 //! Times are dates, local times or RFC 3339 ([`crate::request::Moment`]); card-hours are cards held × hours.
 
 mod closing;
+mod export;
 mod import;
 mod report;
 mod upkeep;
 
 pub use closing::{CloseArgs, StatementArgs};
+pub use export::{ExportCommand, FileFormat, FocusArgs};
 pub use import::{ImportCommand, JobsArgs, MetricsArgs, MetricsFormat, OutputKind, SiteArgs, TableSource};
 pub use report::{MeArgs, Output, ReconcileArgs, ReportArgs, SqlArgs, TraceArgs};
 pub use upkeep::{MaintainArgs, TokenArgs, VerifyArgs};
@@ -144,6 +146,9 @@ pub enum Command {
                             in an open one."
     )]
     Close(CloseArgs),
+    /// Write a month for other programs
+    #[command(subcommand)]
+    Export(ExportCommand),
     /// Hold the records against what nodes saw, or against another tool's report: where they differ, by how much, and why
     #[command(
         after_help = "Examples:\n  cardhour reconcile --month 2026-03\n  cardhour reconcile --by node --attempts --format csv\n  \

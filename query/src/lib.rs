@@ -21,6 +21,7 @@ mod clock;
 pub mod config;
 pub mod doctor;
 pub mod error;
+pub mod export;
 pub mod import;
 pub mod incoming;
 pub mod init;

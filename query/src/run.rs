@@ -2,6 +2,7 @@
 
 mod closing;
 mod demo;
+mod export;
 mod live;
 mod print;
 mod serving;
@@ -135,6 +136,7 @@ pub async fn run(cli: Cli) -> Result<Exit, Error> {
         Command::Token(args) => token(&Scene::new(global)?, args).await,
         Command::Maintain(args) => maintain(&Scene::new(global)?, args).await,
         Command::Statement(args) => closing::statement(&Scene::new(global)?, args).await,
+        Command::Export(command) => export::run(&Scene::new(global)?, command).await,
         Command::Close(args) => closing::close(&Scene::new(global)?, args).await,
         Command::Reconcile(args) => reconcile(&Scene::new(global)?, args).await,
         Command::Verify(args) => verify(&Scene::new(global)?, args).await,

@@ -8,9 +8,11 @@
 
 mod holes;
 mod leaves;
+mod pieces;
 
 pub use holes::{Hole, describe_holes};
 pub(crate) use leaves::{Leaf, Leaves, NO_LEAF, Owned};
+pub use pieces::{AttemptPiece, charges_by_attempt};
 
 use crate::line::Line;
 use crate::prices::PriceBook;

@@ -21,6 +21,7 @@ pub mod cluster;
 pub mod demo;
 pub mod document;
 pub mod energy;
+pub mod focus;
 pub mod gaps;
 pub mod holdings;
 pub mod idle;

@@ -14,6 +14,7 @@ mod field_cost;
 mod field_months;
 mod field_slurm;
 mod fleet;
+mod focus;
 mod kill;
 mod manners;
 mod metrics;
