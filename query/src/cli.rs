@@ -5,12 +5,14 @@
 mod closing;
 mod export;
 mod import;
+mod price;
 mod report;
 mod upkeep;
 
 pub use closing::{CloseArgs, StatementArgs};
-pub use export::{ExportCommand, FileFormat, FocusArgs};
+pub use export::{ExportCommand, FileFormat, FocusArgs, StatementFilesArgs};
 pub use import::{ImportCommand, JobsArgs, MetricsArgs, MetricsFormat, OutputKind, SiteArgs, TableSource};
+pub use price::{PriceCommand, PriceTryArgs};
 pub use report::{MeArgs, Output, ReconcileArgs, ReportArgs, SqlArgs, TraceArgs};
 pub use upkeep::{MaintainArgs, TokenArgs, VerifyArgs};
 
@@ -146,9 +148,12 @@ pub enum Command {
                             in an open one."
     )]
     Close(CloseArgs),
-    /// Write a month for other programs
+    /// Write a month to files: statements as a workbook, a page to print, csv or Parquet; FOCUS for cost tools
     #[command(subcommand)]
     Export(ExportCommand),
+    /// Try another price list on past usage
+    #[command(subcommand)]
+    Price(PriceCommand),
     /// Hold the records against what nodes saw, or against another tool's report: where they differ, by how much, and why
     #[command(
         after_help = "Examples:\n  cardhour reconcile --month 2026-03\n  cardhour reconcile --by node --attempts --format csv\n  \

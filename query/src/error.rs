@@ -91,6 +91,9 @@ pub enum Error {
         "no entry {0:?} in closed months, nor in the open one: `cardhour statement --month MONTH --entries` shows those there are"
     )]
     NoEntry(String),
+    /// A statement that doesn't fit a workbook.
+    #[error("the statement can't be written as a workbook")]
+    Workbook(#[from] rust_xlsxwriter::XlsxError),
     /// Nobody approves.
     #[error("who closes it? --by NAME says it; $USER is not set")]
     NobodyApproves,
@@ -359,6 +362,7 @@ impl Error {
             | Self::Collect(_)
             | Self::Incoming(_)
             | Self::Parquet(_)
+            | Self::Workbook(_)
             | Self::Columns(_)
             | Self::Listen { .. }
             | Self::Token { .. }
@@ -403,7 +407,7 @@ impl Error {
             | Self::Incoming(_)
             | Self::NotDemo(_) => "bad-config",
             Self::File { .. } | Self::Stream { .. } | Self::Collect(_) => "io",
-            Self::Parquet(_) | Self::Columns(_) => "render",
+            Self::Parquet(_) | Self::Columns(_) | Self::Workbook(_) => "render",
             Self::Listen { .. } => "listen",
             Self::Token { .. } | Self::Random(_) => "token",
         }

@@ -25,6 +25,7 @@ pub mod export;
 pub mod import;
 pub mod incoming;
 pub mod init;
+mod issued;
 pub mod maintained;
 pub mod reconciled_with;
 pub mod render;

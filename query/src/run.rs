@@ -11,8 +11,8 @@ mod up;
 use crate::answer::Rows;
 use crate::books::Books;
 use crate::cli::{
-    Cli, Command, Global, ImportCommand, MaintainArgs, MeArgs, Output, ReconcileArgs, ReportArgs, SqlArgs, TokenArgs,
-    VerifyArgs,
+    Cli, Command, Global, ImportCommand, MaintainArgs, MeArgs, Output, PriceCommand, PriceTryArgs, ReconcileArgs,
+    ReportArgs, SqlArgs, TokenArgs, VerifyArgs,
 };
 use crate::clock::now;
 use crate::config::{Config, ConfigError, IncomingConfig, Surroundings, ledger_place};
@@ -138,6 +138,8 @@ pub async fn run(cli: Cli) -> Result<Exit, Error> {
         Command::Statement(args) => closing::statement(&Scene::new(global)?, args).await,
         Command::Export(command) => export::run(&Scene::new(global)?, command).await,
         Command::Close(args) => closing::close(&Scene::new(global)?, args).await,
+        Command::Export(command) => export::run(&Scene::new(global)?, command).await,
+        Command::Price(PriceCommand::Try(args)) => price_try(&Scene::new(global)?, args).await,
         Command::Reconcile(args) => reconcile(&Scene::new(global)?, args).await,
         Command::Verify(args) => verify(&Scene::new(global)?, args).await,
         Command::Doctor(args) => {
@@ -251,6 +253,12 @@ async fn reconcile(scene: &Scene, args: &ReconcileArgs) -> Result<Exit, Error> {
     };
     print::table(&reconciled.table, &args.output)?;
     Ok(if reconciled.contradicts { Exit::No } else { Exit::Done })
+}
+
+async fn price_try(scene: &Scene, args: &PriceTryArgs) -> Result<Exit, Error> {
+    let tried = scene.books().await?.price_trial(&args.request()?, &args.prices).await?;
+    print::table(&tried.table, &args.output)?;
+    Ok(if tried.has_holes { Exit::No } else { Exit::Done })
 }
 
 async fn maintain(scene: &Scene, args: &MaintainArgs) -> Result<Exit, Error> {

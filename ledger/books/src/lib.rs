@@ -29,6 +29,7 @@ pub mod import;
 pub mod inventory;
 pub mod line;
 pub mod observed;
+pub mod price_trial;
 pub mod prices;
 pub mod reconcile;
 pub mod report;

@@ -20,6 +20,7 @@ mod cost_item;
 mod draft;
 mod efficiency;
 mod entry;
+mod export_table;
 mod fraction;
 mod held;
 mod idle;
@@ -27,6 +28,7 @@ mod issued;
 mod policy;
 mod refunds;
 mod shown;
+mod summary;
 mod used_basis;
 
 pub use absorb::{AbsorbedRates, AbsorbedRatesError, OVER_UNDER_RECOVERY};
@@ -35,6 +37,7 @@ pub use corrections::corrections;
 pub use cost_item::{CostAmount, CostItem};
 pub use draft::{Draft, MonthOfBooks, draft};
 pub use entry::{Entry, EntryId, EntryKey, EntryKind};
+pub use export_table::export_table;
 pub use idle::{FREE, RESERVED};
 pub use issued::{Coverage, Issue, PLATFORM, SignedOff, Statement, statements};
 pub use policy::{
@@ -43,6 +46,7 @@ pub use policy::{
 };
 pub use refunds::WRONGFUL_RECLAIM;
 pub use shown::{entries_table, statements_table};
+pub use summary::{BesideFigures, CorrectionFigures, Figures, ModelFigures, ProjectFigures, Summary};
 
 #[cfg(test)]
 mod tests;

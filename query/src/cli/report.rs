@@ -50,7 +50,7 @@ pub struct SpanArgs {
 }
 
 impl SpanArgs {
-    fn span(self) -> Result<Span, RequestError> {
+    pub(super) fn span(self) -> Result<Span, RequestError> {
         Span::from_options(self.month, self.from, self.to)
     }
 }
@@ -218,7 +218,7 @@ pub struct TraceArgs {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Groups(pub Vec<Dimension>);
 
-fn parse_groups(text: &str) -> Result<Groups, String> {
+pub(super) fn parse_groups(text: &str) -> Result<Groups, String> {
     Dimension::parse_list(text).map(Groups).map_err(|error| error.to_string())
 }
 

@@ -27,6 +27,7 @@ mod service;
 mod shredder;
 mod site;
 mod slurm;
+mod statements;
 mod traces;
 mod verify;
 mod zones;

@@ -46,7 +46,8 @@ pub fn canonical_csv(statements: &[Statement]) -> Vec<u8> {
     out.into_inner().expect("into memory")
 }
 
-fn record(statement: &Statement, entry: &Entry) -> [String; COLUMNS.len()] {
+/// One entry, a text for each of [`COLUMNS`].
+pub(super) fn record(statement: &Statement, entry: &Entry) -> [String; COLUMNS.len()] {
     let Entry {
         key,
         period,
