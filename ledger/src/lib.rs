@@ -15,6 +15,7 @@
 //!
 //! Start reading at [`Ledger`]. Units as in `cardhour_domain`.
 
+mod alerts;
 mod billed;
 mod closed;
 mod closing;
@@ -51,5 +52,6 @@ pub use meta::Meta;
 pub use reading::Reading;
 pub use reconciled::Reconciled;
 pub use segments::{MOST_SEGMENT_BYTES, Segment, Taken};
+pub use tables::alerts::ToldAlert;
 pub use tables::closings::Closing;
 pub use verify::{Check, ExportedBill, ExportedBillError, Fault, Law, Verdict};

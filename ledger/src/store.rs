@@ -10,7 +10,7 @@ mod table_files;
 use crate::Error;
 use crate::files::{self, Wanted};
 use crate::tables::closings::Closing;
-use crate::tables::{ALL, OF_CLOSINGS, OF_NODES, Table, stored_type};
+use crate::tables::{ALL, OF_CLOSINGS, OF_NODES, OF_SERVICE, Table, stored_type};
 use arrow::record_batch::RecordBatch;
 use cardhour_domain::{Month, Timestamp};
 use chrono::Utc;
@@ -137,10 +137,10 @@ impl Store {
         Ok(self.url(table)?.to_file_path().map_or(true, |path| path.join("_delta_log").exists()))
     }
 
-    /// Every table that there is or must be: all of records, what nodes told once, and what closed months froze.
+    /// Every table that there is or must be: all of records, what nodes told once, what closed months froze, what the service itself once made.
     pub(crate) async fn tables(&self) -> Result<Vec<Table>, Error> {
         let mut tables = ALL.to_vec();
-        for table in OF_NODES.iter().chain(OF_CLOSINGS) {
+        for table in OF_NODES.iter().chain(OF_CLOSINGS).chain(OF_SERVICE) {
             if self.open(table).await?.is_some() {
                 tables.push(*table);
             }

@@ -3,8 +3,9 @@
 //! `jobs`, `nodes`, `reservations`, `outages` and `coverage` are *facts*, what sources said, and so is what nodes told: `samples`, `activity`,
 //! `observations`, `watches`, `devices` and `node_events`, which a ledger of records alone never makes. `holdings`, `observed_jobs`, `gaps`, `usage`
 //! and `conflicts` are *derived* from them and can be made again from nothing else. `jobs_history` keeps versions of attempts that lost,
-//! `quarantine` rows that could not be booked, `costs` what a site listed as costs: a fact that no derived table is made from.
+//! `quarantine` rows that could not be booked, `costs` what a site listed as costs: a fact that no derived table is made from; `alerts` what was told.
 
+pub(crate) mod alerts;
 pub(crate) mod closings;
 pub(crate) mod conflicts;
 pub(crate) mod costs;
@@ -84,6 +85,9 @@ pub(crate) const OF_CLOSINGS: &[Table] = &[
     frozen::CLOSED_HOLDINGS,
     frozen::CLOSED_COSTS,
 ];
+
+/// What cardhour itself did: made when there is something of it to remember.
+pub(crate) const OF_SERVICE: &[Table] = &[alerts::ALERTS];
 
 /// The type a column has in its files and in Delta Lake: text that was only indexed to write it faster is text.
 pub(crate) fn stored_type(field: &Field) -> DataType {

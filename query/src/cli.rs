@@ -2,17 +2,21 @@
 //!
 //! Times are dates, local times or RFC 3339 ([`crate::request::Moment`]); card-hours are cards held × hours.
 
+mod budgets;
 mod closing;
 mod export;
 mod import;
 mod price;
+mod quote;
 mod report;
 mod upkeep;
 
+pub use budgets::BudgetsArgs;
 pub use closing::{CloseArgs, StatementArgs};
 pub use export::{ExportCommand, FileFormat, FocusArgs, StatementFilesArgs};
 pub use import::{ImportCommand, JobsArgs, MetricsArgs, MetricsFormat, OutputKind, SiteArgs, TableSource};
 pub use price::{PriceCommand, PriceTryArgs};
+pub use quote::QuoteArgs;
 pub use report::{MeArgs, Output, ReconcileArgs, ReportArgs, SqlArgs, TraceArgs};
 pub use upkeep::{MaintainArgs, TokenArgs, VerifyArgs};
 
@@ -116,9 +120,21 @@ pub enum Command {
                             Card-hours are cards held × hours, six decimals in csv, json and parquet. With holes in the price book the priced lines are \
                             printed, the holes listed, and the exit code is 1.")]
     Report(ReportArgs),
+    /// What some cards for some hours will cost, when they cost less, and what that leaves of the budgets
+    #[command(
+        after_help = "Examples:\n  cardhour quote --cards 8 --model \"NVIDIA H200\" --hours 72 --project vision\n  \
+                            cardhour quote --cards 1 --model h100 --hours 12 --from 2026-04-01T22:00\n\n\
+                            Priced by the ledger's book as the bill would be. Exit code 1 when some of it has no price."
+    )]
+    Quote(QuoteArgs),
     /// What you held yourself, by month and project
     #[command(after_help = "Examples:\n  cardhour me\n  cardhour me --user ann --month 2026-03")]
     Me(MeArgs),
+    /// How the budgets stand: what was spent, what is left, where the period will end
+    #[command(after_help = "Examples:\n  cardhour budgets\n  cardhour budgets --month 2026-03 --format csv\n\n\
+                            Budgets are in budgets.toml in the ledger's folder; docs/budgets.md says how they are written. \
+                            Exit code 1 when of some budget more was spent than there is.")]
+    Budgets(BudgetsArgs),
     /// Ask the tables in SQL, read-only
     #[command(
         after_help = "Examples:\n  cardhour sql \"select project, count(*) as attempts from jobs group by project\"\n  \

@@ -6,6 +6,8 @@
 //!
 //! Start at [`Config::load`].
 
+mod alerts;
+
 use cardhour_bucket::{Bucket, Settings};
 use cardhour_domain::Zone;
 use std::fmt::Write as _;
@@ -33,6 +35,10 @@ pub struct Config {
     pub sql: SqlLimits,
     /// The bucket into which nodes put segments of this ledger; none: they come by themselves or lie in its folder.
     pub incoming: Option<IncomingConfig>,
+    /// Who is told what happens.
+    pub alerts: AlertsConfig,
+    /// Where people are found.
+    pub people: PeopleConfig,
 }
 
 /// A bucket into which nodes put segments.
@@ -46,6 +52,67 @@ pub struct IncomingConfig {
     pub credentials_file: Option<PathBuf>,
     /// Certificates (PEM) of who may vouch for it; none: the system's.
     pub ca_file: Option<PathBuf>,
+}
+
+/// Who is told what happens; nobody by default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AlertsConfig {
+    /// Alertmanager, by the address under which its `/api/v2` lies.
+    pub alertmanager: Option<Endpoint>,
+    /// A webhook.
+    pub webhook: Option<Endpoint>,
+    /// Roots that both may have their certificates from, beside those of the system.
+    pub ca_file: Option<PathBuf>,
+    /// Mail.
+    pub mail: Option<MailConfig>,
+}
+
+/// An address over HTTP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// As it was written.
+    pub url: String,
+    /// Its host.
+    pub host: String,
+    /// A file with a bearer token.
+    pub token_file: Option<PathBuf>,
+}
+
+/// How mail is sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MailConfig {
+    /// The server.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// How the way to it is kept from others' eyes.
+    pub security: MailSecurity,
+    /// A user, and the file with the password.
+    pub login: Option<(String, PathBuf)>,
+    /// Who writes.
+    pub from: String,
+    /// Who gets all of it.
+    pub to: Vec<String>,
+}
+
+/// How the way to a mail server is kept from others' eyes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MailSecurity {
+    /// TLS from the first byte: `smtps://`.
+    Tls,
+    /// TLS after a word in the open: `smtp://`.
+    StartTls,
+    /// Not at all: `smtp://` of this machine.
+    ThisMachine,
+}
+
+/// Where people are found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PeopleConfig {
+    /// A mail address with `{user}` in it.
+    pub mail: Option<String>,
+    /// A file of lines `USER,ADDRESS`; it goes before the template.
+    pub file: Option<PathBuf>,
 }
 
 /// A certificate with its chain, and its key, both PEM.
@@ -90,6 +157,8 @@ impl Default for Config {
             tls: None,
             sql: SqlLimits::default(),
             incoming: None,
+            alerts: AlertsConfig::default(),
+            people: PeopleConfig::default(),
         }
     }
 }
@@ -205,6 +274,7 @@ impl Config {
         let mut config = Self { file: Some(path.to_owned()), ..Self::default() };
         let mut faults = Vec::new();
         let (mut certificate, mut key_file) = (None, None);
+        let mut alerts = alerts::Alerts::default();
         for (key, value) in &table {
             let fault = match key.as_str() {
                 "ledger" => text_of(value).map(|text| config.ledger = Some(text.to_owned())),
@@ -240,7 +310,19 @@ impl Config {
                     _ => Err(unknown(&["timeout", "memory_mib", "max_rows"])),
                 }),
                 "incoming" => config.read_incoming(value, &mut faults),
-                _ => Err(unknown(&["ledger", "zone", "token_file", "http", "sql", "incoming"])),
+                "alerts" => section(value, "alerts", &mut faults, |key, value| alerts.read(key, value)),
+                "people" => section(value, "people", &mut faults, |key, value| match key {
+                    "mail" => match text_of(value)? {
+                        text if text.contains("{user}") => {
+                            config.people.mail = Some(text.to_owned());
+                            Ok(())
+                        }
+                        _ => Err("has no {user} in it, so that all people would be one".to_owned()),
+                    },
+                    "file" => text_of(value).map(|text| config.people.file = Some(text.into())),
+                    _ => Err(unknown(&["mail", "file"])),
+                }),
+                _ => Err(unknown(&["ledger", "zone", "token_file", "http", "sql", "incoming", "alerts", "people"])),
             };
             if let Err(fault) = fault {
                 faults.push(format!("{key}: {fault}"));
@@ -255,6 +337,7 @@ impl Config {
         if config.incoming.is_some() && config.ledger.is_none() {
             faults.push("incoming: ledger has to say which ledger takes from there".to_owned());
         }
+        config.alerts = alerts.finish(&mut faults);
         if faults.is_empty() { Ok(config) } else { Err(ConfigError::Faults { path: path.to_owned(), faults }) }
     }
 
@@ -323,6 +406,7 @@ impl Config {
         if let Some(incoming) = &self.incoming {
             incoming.to_toml(&mut out);
         }
+        out.push_str(&alerts::to_toml(&self.alerts, &self.people));
         out
     }
 }
@@ -435,7 +519,7 @@ mod tests {
         "#;
         assert_snapshot!(parse(text).unwrap_err(), @r#"
         config file config.toml has 8 fault(s):
-          colour: no such key; known here: ledger, zone, token_file, http, sql, incoming
+          colour: no such key; known here: ledger, zone, token_file, http, sql, incoming, alerts, people
           http.address: not an address with a port such as "127.0.0.1:7780"
           http.port: no such key; known here: address, certificate_file, key_file
           ledger: empty; leave the key out instead
@@ -472,6 +556,12 @@ mod tests {
         timeout = "90s"
         memory_mib = 1024
         max_rows = 1000000
+
+        [alerts]
+        # alertmanager, webhook, smtp: none, so nobody is told of anything
+
+        [people]
+        # mail, file: none, so nobody has an address
         "#);
         assert_eq!(parse(&printed).unwrap(), config);
     }

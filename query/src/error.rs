@@ -7,6 +7,7 @@ use crate::config::ConfigError;
 use crate::import::prometheus::PrometheusError;
 use crate::incoming::IncomingError;
 use crate::request::RequestError;
+use cardhour_books::budgets::BudgetFaults;
 use cardhour_books::document::Faults;
 use cardhour_books::import::map::MapError;
 use cardhour_books::import::metrics::MetricsError;
@@ -83,9 +84,6 @@ pub enum Error {
     /// Price books that can't be put together.
     #[error(transparent)]
     Currencies(#[from] OtherCurrency),
-    /// A statement without prices.
-    #[error("no price book, and so no statement: {} has none, or says nothing", .0.display())]
-    NoPrices(PathBuf),
     /// No such entry.
     #[error(
         "no entry {0:?} in closed months, nor in the open one: `cardhour statement --month MONTH --entries` shows those there are"
@@ -97,6 +95,25 @@ pub enum Error {
     /// Nobody approves.
     #[error("who closes it? --by NAME says it; $USER is not set")]
     NobodyApproves,
+    /// Something to be priced without prices.
+    #[error("no price book: prices.toml in the ledger's folder says what a card-hour costs")]
+    NoPrices,
+    /// Budgets with faults.
+    #[error("budgets {}:\n{faults}", path.display())]
+    Budgets {
+        /// Which file.
+        path: PathBuf,
+        /// Every one.
+        faults: BudgetFaults,
+    },
+    /// Budgets of another currency than the prices.
+    #[error("budgets.toml is of {budgets}, the price book of {prices}: a budget counts what the bill counts")]
+    BudgetCurrency {
+        /// The budgets'.
+        budgets: String,
+        /// The price book's.
+        prices: String,
+    },
     /// A map that is faulty or doesn't fit its file.
     #[error("{file}")]
     Map {
@@ -262,6 +279,20 @@ pub enum Error {
         /// Why not.
         reason: String,
     },
+    /// Nobody to tell.
+    #[error("nobody to tell: alertmanager, webhook or smtp in the section [alerts] of the config names somebody")]
+    NoChannel,
+    /// Somebody wasn't told.
+    #[error("not all that is due was delivered; asked again, it is tried again")]
+    NotDelivered,
+    /// An address of mail that is none.
+    #[error("{text:?} in the section [alerts] of the config is no mail address: {reason}")]
+    MailAddress {
+        /// As it was written.
+        text: String,
+        /// What is wrong.
+        reason: String,
+    },
     /// The address can't be listened on.
     #[error("cannot listen on {address}; --address 127.0.0.1:PORT takes another")]
     Listen {
@@ -314,8 +345,10 @@ impl Error {
             | Self::Billing { .. }
             | Self::PriceZone { .. }
             | Self::Currencies(_)
-            | Self::NoPrices(_)
             | Self::NobodyApproves
+            | Self::NoPrices
+            | Self::Budgets { .. }
+            | Self::BudgetCurrency { .. }
             | Self::Map { .. }
             | Self::NoFormat(_)
             | Self::Line(_)
@@ -329,11 +362,14 @@ impl Error {
             | Self::NoPlace
             | Self::BinaryToTerminal
             | Self::Certificate { .. }
+            | Self::MailAddress { .. }
+            | Self::NoChannel
             | Self::CollectorConfig(_)
             | Self::NoStandIn(_)
             | Self::NotLoopback(_) => Remedy::Caller,
             Self::Cards { .. } | Self::Outside { .. } => Remedy::Caller,
             Self::Prometheus(error) if error.is_callers() => Remedy::Caller,
+            Self::NotDelivered => Remedy::Retry,
             // It may have more time later.
             Self::Prometheus(_) => Remedy::Retry,
             // Where what was said is wrong, or something has to be said yet; the rest is a file or an answer that can't be read.
@@ -383,8 +419,9 @@ impl Error {
             Self::SqlTimeout { .. } => "sql-timeout",
             Self::SqlMemory { .. } => "sql-memory",
             Self::SqlRows { .. } => "sql-rows",
-            Self::Prices { .. } | Self::PriceZone { .. } | Self::Currencies(_) | Self::NoPrices(_) => "prices",
+            Self::NoPrices | Self::Prices { .. } | Self::PriceZone { .. } | Self::Currencies(_) => "prices",
             Self::Billing { .. } => "billing",
+            Self::Budgets { .. } | Self::BudgetCurrency { .. } => "budgets",
             Self::Ledger(_) | Self::Engine { .. } => "ledger",
             Self::Map { .. }
             | Self::Input { .. }
@@ -405,9 +442,12 @@ impl Error {
             | Self::Certificate { .. }
             | Self::NobodyApproves
             | Self::Incoming(_)
+            | Self::MailAddress { .. }
+            | Self::NoChannel
             | Self::NotDemo(_) => "bad-config",
             Self::File { .. } | Self::Stream { .. } | Self::Collect(_) => "io",
             Self::Parquet(_) | Self::Columns(_) | Self::Workbook(_) => "render",
+            Self::NotDelivered => "not-delivered",
             Self::Listen { .. } => "listen",
             Self::Token { .. } | Self::Random(_) => "token",
         }

@@ -83,6 +83,18 @@ zone = {zone}
 # timeout = "30s"
 # memory_mib = 1024
 # max_rows = 1000000
+
+[alerts]
+# Who is told when a budget of the ledger's budgets.toml reaches a threshold; docs/budgets.md has all keys.
+# alertmanager = "http://127.0.0.1:9093"
+# webhook = "https://chat.example.org/hook"
+# smtp = "smtp://mail.example.org"
+# mail_from = "cardhour@example.org"
+# mail_to = ["finance@example.org"]
+
+[people]
+# The address of a user.
+# mail = "{{user}}@example.org"
 "#,
         ledger = quoted(&place),
         zone = quoted(zone.name())

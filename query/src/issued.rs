@@ -1,6 +1,6 @@
 //! What is exported of the books: a month's statements with what has to be said on each; and what another price list would come to.
 
-use crate::books::{Books, PRICES_FILE, Reported, SIMULATED};
+use crate::books::{Books, Reported, SIMULATED};
 use crate::error::Error;
 use crate::request::ReportRequest;
 use cardhour_books::bill::charges;
@@ -55,9 +55,8 @@ impl Books {
     /// currencies, a span that can't be cut, the ledger's own.
     pub async fn price_trial(&self, request: &ReportRequest, prices: &Path) -> Result<Reported, Error> {
         let reading = self.ledger().read().await?;
-        let folder = self.ledger().folder().unwrap_or_else(|| self.ledger().place().into());
-        let now = self.prices_in_force(None, &reading)?.ok_or_else(|| Error::NoPrices(folder.join(PRICES_FILE)))?;
-        let then = self.prices(Some(prices))?.ok_or_else(|| Error::NoPrices(prices.to_owned()))?;
+        let now = self.prices_in_force(None, &reading)?.ok_or(Error::NoPrices)?;
+        let then = self.prices(Some(prices))?.ok_or(Error::NoPrices)?;
         if now.currency() != then.currency() {
             let (first, other) = (now.currency().to_string(), then.currency().to_string());
             return Err(OtherCurrency { first, other }.into());

@@ -4,6 +4,7 @@ use cardhour_books::reconcile::ReconcileQuery;
 use cardhour_books::report::{Dimension, DimensionError, ReportKind};
 use cardhour_domain::{Interval, Month, Timestamp, Zone};
 use chrono::{NaiveDate, NaiveDateTime, NaiveTime};
+use rust_decimal::Decimal;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -243,6 +244,9 @@ pub enum RequestError {
     /// A file whose name doesn't say what goes into it.
     #[error("cannot tell from the name of {} what goes into it: give --format, or a name that ends with txt, csv, json, parquet, html or md", .0.display())]
     FileFormat(PathBuf),
+    /// No time that can be quoted.
+    #[error("{0} hours can't be quoted: more than none, and a year at most")]
+    Hours(Decimal),
     /// Nobody to report of.
     #[error("whose? --user NAME says it; $USER is not set")]
     Nobody,

@@ -11,13 +11,14 @@ mod up;
 use crate::answer::Rows;
 use crate::books::Books;
 use crate::cli::{
-    Cli, Command, Global, ImportCommand, MaintainArgs, MeArgs, Output, PriceCommand, PriceTryArgs, ReconcileArgs,
-    ReportArgs, SqlArgs, TokenArgs, VerifyArgs,
+    BudgetsArgs, Cli, Command, Global, ImportCommand, MaintainArgs, MeArgs, Output, PriceCommand, PriceTryArgs,
+    QuoteArgs, ReconcileArgs, ReportArgs, SqlArgs, TokenArgs, VerifyArgs,
 };
 use crate::clock::now;
 use crate::config::{Config, ConfigError, IncomingConfig, Surroundings, ledger_place};
 use crate::doctor::{self, Verdict};
 use crate::error::{Error, Remedy, chain};
+use crate::events::{self, Channel};
 use crate::import::import;
 use crate::incoming::Incoming;
 use crate::init::init;
@@ -127,6 +128,8 @@ pub async fn run(cli: Cli) -> Result<Exit, Error> {
         Command::Import(command) => book(&Scene::new(global)?, command).await,
         Command::Report(args) => report(&Scene::new(global)?, global, args).await,
         Command::Me(args) => me(&Scene::new(global)?, global, args).await,
+        Command::Quote(args) => quote(&Scene::new(global)?, args).await,
+        Command::Budgets(args) => budgets(&Scene::new(global)?, args).await,
         Command::Sql(args) => sql(&Scene::new(global)?, args).await,
         Command::Trace(args) => {
             let trace = Scene::new(global)?.books().await?.trace(&args.line, args.prices.as_deref()).await?;
@@ -138,7 +141,6 @@ pub async fn run(cli: Cli) -> Result<Exit, Error> {
         Command::Statement(args) => closing::statement(&Scene::new(global)?, args).await,
         Command::Export(command) => export::run(&Scene::new(global)?, command).await,
         Command::Close(args) => closing::close(&Scene::new(global)?, args).await,
-        Command::Export(command) => export::run(&Scene::new(global)?, command).await,
         Command::Price(PriceCommand::Try(args)) => price_try(&Scene::new(global)?, args).await,
         Command::Reconcile(args) => reconcile(&Scene::new(global)?, args).await,
         Command::Verify(args) => verify(&Scene::new(global)?, args).await,
@@ -235,14 +237,57 @@ fn hint(table: &mut Table, global: &Global, prices: Option<&Path>, output: &Outp
 
 async fn me(scene: &Scene, global: &Global, args: &MeArgs) -> Result<Exit, Error> {
     let request: ReportRequest = args.request(scene.surroundings.user.clone())?;
-    let mut reported = scene.books().await?.report(&request).await?;
+    let books = scene.books().await?;
+    let mut reported = books.report(&request).await?;
     hint(&mut reported.table, global, None, &args.output)?;
+    if let Some(user) = &request.user {
+        reported.table.notes.extend(books.words_for(user, request.span, now()).await?);
+    }
     if reported.table.rows.is_empty() {
         let user = request.user.as_deref().unwrap_or_default();
         tell(&format!("nothing was held by {user:?}: --user takes the name as the records have it"));
     }
     print::table(&reported.table, &args.output)?;
     Ok(if reported.has_holes { Exit::No } else { Exit::Done })
+}
+
+async fn quote(scene: &Scene, args: &QuoteArgs) -> Result<Exit, Error> {
+    let books = scene.books().await?;
+    let user = scene.surroundings.user.clone();
+    let quoted = match books.quote(&args.request(user, books.zone()), now()).await {
+        Ok(quoted) => quoted,
+        // As where the book has none for it: there is no price, and that is the answer.
+        Err(error @ Error::NoPrices) => {
+            tell(&error.to_string());
+            return Ok(Exit::No);
+        }
+        Err(error) => return Err(error),
+    };
+    print::table(&quoted.table, &args.output)?;
+    Ok(if quoted.has_holes { Exit::No } else { Exit::Done })
+}
+
+async fn budgets(scene: &Scene, args: &BudgetsArgs) -> Result<Exit, Error> {
+    let books = scene.books().await?;
+    if args.advice {
+        print::table(&books.advice(args.asked(now(), books.zone())).await?, &args.output)?;
+        return Ok(Exit::Done);
+    }
+    if args.notify {
+        let channels = Channel::of(&scene.config)?;
+        if channels.is_empty() {
+            return Err(Error::NoChannel);
+        }
+        let outcome = events::budgets::look(&books, &channels, now()).await?;
+        outcome.failed.iter().for_each(|reason| tell(&format!("not delivered, {reason}")));
+        tell(&format!("{} told", outcome.told));
+        if !outcome.failed.is_empty() {
+            return Err(Error::NotDelivered);
+        }
+    }
+    let stand = books.budgets(args.asked(now(), books.zone())).await?;
+    print::table(&stand.table, &args.output)?;
+    Ok(if stand.is_over() { Exit::No } else { Exit::Done })
 }
 
 async fn reconcile(scene: &Scene, args: &ReconcileArgs) -> Result<Exit, Error> {

@@ -4,7 +4,7 @@
 
 use crate::answer::Trace;
 use crate::billing::{BILLING_FILE, read_policy};
-use crate::books::{Books, PRICES_FILE};
+use crate::books::Books;
 use crate::error::Error;
 use cardhour_books::prices::PriceBook;
 use cardhour_books::report::local;
@@ -13,7 +13,7 @@ use cardhour_books::table::{Column, Kind, Table, Value};
 use cardhour_domain::{Month, Name, Timestamp};
 pub use cardhour_ledger::Billed as BilledMonth;
 use cardhour_ledger::{CloseOutcome, CloseRequest, Closing, Prepared, Terms};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Hex digits of an entry's id.
 const ENTRY_ID_DIGITS: usize = 32;
@@ -57,7 +57,7 @@ impl Books {
         let book = match (book, frozen) {
             (Some(book), _) => book,
             (None, Some(closing)) => closing.price_book()?,
-            (None, None) => return Err(Error::NoPrices(self.prices_path(prices))),
+            (None, None) => return Err(Error::NoPrices),
         };
         Ok(reading.billed(month, self.zone(), Terms { book: &book, policy: &policy }).await?)
     }
@@ -70,14 +70,9 @@ impl Books {
         }
     }
 
-    fn prices_path(&self, file: Option<&Path>) -> PathBuf {
-        let folder = || self.ledger.folder().unwrap_or_else(|| self.ledger.place().into());
-        file.map_or_else(|| folder().join(PRICES_FILE), Path::to_owned)
-    }
-
     /// The price book that a month is closed by, and its text: both of one look at the file.
     fn terms(&self) -> Result<(PriceBook, String), Error> {
-        self.prices_with_text(None)?.ok_or_else(|| Error::NoPrices(self.prices_path(None)))
+        self.prices_with_text(None)?.ok_or(Error::NoPrices)
     }
 
     /// The statements of a month, or the entries of all or of one organisation's.

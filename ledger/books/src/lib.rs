@@ -14,8 +14,10 @@
 //!
 //! Start reading at [`attempt::Attempt`], the record everything else is made from. Units as in `cardhour_domain`.
 
+pub mod advice;
 pub mod attempt;
 pub mod bill;
+pub mod budgets;
 pub mod cell;
 pub mod cluster;
 pub mod demo;
@@ -31,6 +33,7 @@ pub mod line;
 pub mod observed;
 pub mod price_trial;
 pub mod prices;
+pub mod quote;
 pub mod reconcile;
 pub mod report;
 pub mod site;

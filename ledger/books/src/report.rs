@@ -46,6 +46,12 @@ pub struct Report {
     pub holes: Vec<Hole>,
 }
 
+/// Billed time × coefficient in card-hours, as a report's `standard_card_hours`.
+pub(crate) fn standard_card_hours(billed: CardTime, coefficient: rust_decimal::Decimal) -> rust_decimal::Decimal {
+    let standard = sums::standard(billed, coefficient);
+    sums::RowMoney { standard, ..sums::RowMoney::default() }.standard_card_hours()
+}
+
 /// Makes a report.
 ///
 /// `slots` are those of [`ReportQuery::slots`] for this query and book, and `input` was numbered by them. Shape: rows in order

@@ -234,7 +234,7 @@ fn secret(path: &Path) -> Result<String, Error> {
     Ok(secret.to_owned())
 }
 
-fn is_this_machine(host: &str) -> bool {
+pub(crate) fn is_this_machine(host: &str) -> bool {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     bare == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }

@@ -4,6 +4,7 @@ use super::{Exit, Scene};
 use crate::books::Books;
 use crate::config::TlsFiles;
 use crate::error::Error;
+use crate::events::Watch;
 use crate::incoming::Incoming;
 use crate::serve::token::Token;
 use crate::serve::{self, Service};
@@ -21,9 +22,14 @@ pub async fn run(scene: &Scene, address: Option<SocketAddr>) -> Result<Exit, Err
     let books = scene.books_alone().await?;
     let tls = scene.config.tls.clone();
     let listener = serve::bind(address.unwrap_or(scene.config.http_address), tls.as_ref()).await?;
+    let watch = Watch::start(books.clone(), &scene.config)?;
     let token_file = scene.config.token_file.clone();
     let incoming = incoming(scene, &books)?;
-    until_stopped(books, listener, tls, token_file, incoming).await
+    let served = until_stopped(books, listener, tls, token_file, incoming).await;
+    if let Some(watch) = watch {
+        watch.stop().await;
+    }
+    served
 }
 
 /// The bucket that this ledger takes from. Errors: its certificates can't be used.

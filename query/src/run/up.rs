@@ -7,6 +7,7 @@ use super::{Exit, Scene, serving};
 use crate::books::Books;
 use crate::cli::UpArgs;
 use crate::error::Error;
+use crate::events::Watch;
 use crate::serve;
 use crate::terminal::tell;
 use cardhour_collector::config::Config as CollectorConfig;
@@ -37,6 +38,7 @@ pub async fn run(scene: &Scene, args: &UpArgs) -> Result<Exit, Error> {
         tell(&format!("made a ledger in {place} that bills in {}, which it keeps", books.zone()));
     }
     let folder = books.ledger().folder().ok_or(Error::NoPlace)?;
+    let watch = Watch::start(books.clone(), &scene.config)?;
     // Whatever else a config says: here the ledger is in the next room.
     config.deliver = Destination::Folder(folder.clone());
     if config.spool.as_os_str().is_empty() {
@@ -51,6 +53,9 @@ pub async fn run(scene: &Scene, args: &UpArgs) -> Result<Exit, Error> {
         served = serving::until_stopped(books, listener, tls, token_file, incoming) => served,
         error = ended => Err(error.unwrap_or(RunError::Ended).into()),
     };
+    if let Some(watch) = watch {
+        watch.stop().await;
+    }
     tokio::task::spawn_blocking(move || collector.stop()).await.expect("does not panic");
     served
 }

@@ -2,6 +2,7 @@
 
 use super::Service;
 use super::problem::{Problem, RequestId};
+use crate::clock::now;
 use crate::error::Error;
 use crate::render::{self, Format, Style};
 use crate::request::{Moment, ReconcileRequest, ReportRequest, RequestError, Span, default_by};
@@ -14,7 +15,7 @@ use axum::response::{IntoResponse, Response};
 use cardhour_books::reconcile::ReconcileQuery;
 use cardhour_books::report::{Dimension, ReportKind};
 use cardhour_books::table::Table;
-use cardhour_domain::{Month, Zone};
+use cardhour_domain::{Month, Timestamp, Zone};
 use serde::Deserialize;
 
 /// What the service can be asked, as OpenAPI 3.1.
@@ -121,6 +122,46 @@ pub async fn reconcile(
         };
         let table = service.0.books.reconcile(&request).await?.table;
         table_of(&service, &table, format)
+    };
+    answer.await.unwrap_or_else(|error| Problem::of(&error, &id).into_response())
+}
+
+/// The options of the budgets in an address; the same words as on the command line.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BudgetsAddress {
+    month: Option<String>,
+    as_of: Option<String>,
+    format: Option<String>,
+}
+
+impl BudgetsAddress {
+    /// The moment that is asked about. Errors: both a month and a moment, or one that can't be read.
+    fn asked(&self, now: Timestamp, zone: Zone) -> Result<Timestamp, RequestError> {
+        match (&self.month, &self.as_of) {
+            (Some(_), Some(_)) => Err(RequestError::Address("give a month or as_of, not both".to_owned())),
+            (Some(month), None) => Ok(Month::parse(month)?.interval(zone).end()),
+            (None, Some(moment)) => Ok(moment.parse::<Moment>()?.instant(zone)),
+            (None, None) => Ok(now),
+        }
+    }
+}
+
+/// How the budgets stand.
+pub async fn budgets(
+    State(service): State<Service>,
+    Extension(id): Extension<RequestId>,
+    query: Result<Query<BudgetsAddress>, QueryRejection>,
+) -> Response {
+    let Query(query) = match query {
+        Ok(query) => query,
+        Err(rejection) => return bad_request(&rejection.body_text(), &id),
+    };
+    let answer = async {
+        let format = format(query.format.as_deref())?;
+        let books = &service.0.books;
+        let stand = books.budgets(query.asked(now(), books.zone())?).await?;
+        table_of(&service, &stand.table, format)
     };
     answer.await.unwrap_or_else(|error| Problem::of(&error, &id).into_response())
 }
@@ -238,6 +279,20 @@ mod tests {
         }
         let uri = "/x?colour=red".parse().unwrap();
         assert!(Query::<ReportQuery>::try_from_uri(&uri).is_err(), "a misspelt option is not passed over");
+    }
+
+    #[test]
+    fn budgets_are_asked_of_a_month_or_a_moment() {
+        let zone = Zone::parse("Asia/Shanghai").unwrap();
+        let asked = |address: &str| {
+            let Query(query): Query<BudgetsAddress> = Query::try_from_uri(&address.parse().unwrap()).unwrap();
+            query.asked(Timestamp::from_unix_ms(0), zone).map(|at| at.to_string())
+        };
+        assert_eq!(asked("/x").unwrap(), "1970-01-01T00:00:00Z");
+        assert_eq!(asked("/x?month=2026-03").unwrap(), "2026-03-31T16:00:00Z");
+        assert_eq!(asked("/x?as_of=2026-03-02").unwrap(), "2026-03-01T16:00:00Z");
+        assert!(asked("/x?month=2026-03&as_of=2026-03-02").is_err());
+        assert!(asked("/x?month=march").is_err());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Every metric of the service: name, unit, labels and help in one list.
 //!
-//! Labels come from closed lists, the price book, the nodes' tokens, and for the largest projects of a month from the books; never more than a bound
+//! Labels come from closed lists, the price book, the budgets, the nodes' tokens, and for the largest projects of a month from the books; never more than a bound
 //! ([`Pool`]). Figures of the pool are gauges, since a late export may lower them. They are worked out at most once a minute: books change with imports, not
 //! with scrapes.
 
@@ -98,6 +98,11 @@ struct CostOfProject {
     org: String,
     project: String,
     currency: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfBudget {
+    budget: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -203,6 +208,18 @@ impl Telemetry {
             cost.get_or_create(&InCurrency { currency: currency.clone() }).set(shown(*amount));
         }
         registry.register("cardhour_last_month_cost", "Cost of the last month in the books, in its currency", cost);
+        let budgets = [Figure::<OfBudget>::default(), Figure::<OfBudget>::default()];
+        for (budget, ratios) in &pool.budgets {
+            for (figure, ratio) in budgets.iter().zip(ratios) {
+                if let Some(ratio) = ratio {
+                    figure.get_or_create(&OfBudget { budget: budget.clone() }).set(shown(*ratio));
+                }
+            }
+        }
+        let [spent, forecast] = budgets;
+        registry.register("cardhour_budget_ratio", "What of a budget is spent in its period that holds now", spent);
+        let help = "What of a budget will be spent at the end of that period, at the pace of the last seven days";
+        registry.register("cardhour_budget_forecast_ratio", help, forecast);
         let (went, cost) = (Figure::<OfProject>::default(), Figure::<CostOfProject>::default());
         for ((org, project), figures) in &pool.projects {
             let (org, project) = (org.clone(), project.clone());
@@ -343,6 +360,7 @@ mod tests {
             as_of: Some(Timestamp::from_unix_s(1_775_000_000)),
             month_start: Some(Timestamp::from_unix_s(1_772_294_400)),
             month_cost: vec![("CNY".to_owned(), hours(925))],
+            budgets: vec![("lab".to_owned(), [Some(Decimal::new(75, 2)), None])],
             projects: BTreeMap::from([(
                 ("lab".to_owned(), "vision".to_owned()),
                 Project {
@@ -363,6 +381,8 @@ mod tests {
         # EOF
         # HELP cardhour_attempts Attempts that run, and that wait, as the last export says.
         # HELP cardhour_books_as_of_timestamp_seconds Start of the last quarter hour that the books speak of.
+        # HELP cardhour_budget_forecast_ratio What of a budget will be spent at the end of that period, at the pace of the last seven days.
+        # HELP cardhour_budget_ratio What of a budget is spent in its period that holds now.
         # HELP cardhour_build Version of the running binary.
         # HELP cardhour_card_seconds Card-seconds in the books by state, over all the time they cover.
         # HELP cardhour_cards Cards by state, mean of the last hour in the books.
@@ -381,6 +401,8 @@ mod tests {
         # HELP cardhour_use_coverage_ratio Held time that telemetry saw.
         # TYPE cardhour_attempts gauge
         # TYPE cardhour_books_as_of_timestamp_seconds gauge
+        # TYPE cardhour_budget_forecast_ratio gauge
+        # TYPE cardhour_budget_ratio gauge
         # TYPE cardhour_build info
         # TYPE cardhour_card_seconds gauge
         # TYPE cardhour_cards gauge
@@ -407,6 +429,7 @@ mod tests {
         cardhour_attempts{state="pending"} 0.0
         cardhour_attempts{state="running"} 3.0
         cardhour_books_as_of_timestamp_seconds 1775000000.0
+        cardhour_budget_ratio{budget="lab"} 0.75
         cardhour_build_info{version="0.1.0"} 1
         cardhour_card_seconds{state="free"} 72000.0
         cardhour_card_seconds{state="held"} 216000.0

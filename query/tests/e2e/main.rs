@@ -6,6 +6,7 @@
 
 mod boards;
 mod bucket;
+mod budgets;
 mod collector;
 mod costs;
 mod days;

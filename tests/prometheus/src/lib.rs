@@ -1,12 +1,15 @@
 //! A real Prometheus for tests, on loopback, with a folder of its own, ended with the test.
 //!
 //! [`Prometheus::scraping`] scrapes each second what a test serves, [`Prometheus::holding`] has series that are given. [`Board`] is a board of Grafana,
-//! whose queries are asked of one. Both programs are in Debian's package `prometheus`. [`VictoriaMetrics`] is another that is asked so, of the package
-//! `victoria-metrics`. Where a program is missing a test is skipped, and says so, or fails where `CARDHOUR_REQUIRE_ALL` is 1.
+//! whose queries are asked of one. [`Alertmanager`] is a real one that tells a [`Receiver`], [`VictoriaMetrics`] another that is asked as Prometheus is. The
+//! programs are in Debian's packages `prometheus`, `prometheus-alertmanager` and `victoria-metrics`; where one is missing a test is skipped, and says so,
+//! or fails where `CARDHOUR_REQUIRE_ALL` is 1.
 
+mod alertmanager;
 mod board;
 mod victoria;
 
+pub use alertmanager::{ALERTMANAGER, Alertmanager, Receiver};
 pub use board::Board;
 pub use victoria::VictoriaMetrics;
 
@@ -57,8 +60,9 @@ pub fn has(program: &str, test: &str) -> bool {
     let is_there = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
     if !is_there {
         assert!(std::env::var_os("CARDHOUR_REQUIRE_ALL").is_none_or(|all| all != "1"), "{test}: no {program}");
-        let package = if program == "victoria-metrics" { program } else { "prometheus" };
-        println!("skipped: {test} needs {program}, of Debian's package {package}");
+        println!(
+            "skipped: {test} needs {program}, of Debian's packages prometheus, prometheus-alertmanager and victoria-metrics"
+        );
     }
     is_there
 }

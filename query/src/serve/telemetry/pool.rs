@@ -1,18 +1,23 @@
 //! The pool's figures, from the same reports that people read.
 
 use crate::books::Books;
-use crate::error::Error;
+use crate::clock::now;
+use crate::error::{Error, chain};
 use crate::request::{Moment, ReportRequest, Span};
 use crate::serve::row::{Row, rows};
 use crate::serve::stack::PARTS;
+use cardhour_books::budgets::Standing;
 use cardhour_books::report::{Dimension, ReportKind};
 use cardhour_books::table::Table;
 use cardhour_domain::{Month, Timestamp};
 use rust_decimal::Decimal;
 use std::collections::BTreeMap;
+use tracing::warn;
 
 /// Projects that have series of their own; what is held beyond them is under [`OTHER`], so that series stay bounded.
 const MOST_PROJECTS: usize = 200;
+/// Budgets that have series: those of which most was spent.
+const MOST_BUDGETS: usize = 200;
 /// The owner of what has no series of its own.
 pub const OTHER: &str = "(other)";
 /// What an absent org or project is called, as people are shown it: an empty label is none at all to Prometheus, and no filter of a board finds it.
@@ -61,6 +66,8 @@ pub struct Pool {
     pub month_start: Option<Timestamp>,
     /// What that month cost, by currency.
     pub month_cost: Vec<(String, Decimal)>,
+    /// Of each budget that holds now, spent ÷ limit and forecast ÷ limit, where they can be said; none where budgets can't be read.
+    pub budgets: Vec<(String, [Option<Decimal>; 2])>,
     /// That month by org and project.
     pub projects: BTreeMap<(String, String), Project>,
 }
@@ -97,8 +104,22 @@ impl Pool {
             pool.projects =
                 projects(&report(of_month(ReportKind::Usage)).await?, &report(of_month(ReportKind::Bill)).await?);
         }
+        // A slip in budgets.toml is told to whoever asks for budgets; it takes no other figure along.
+        match books.budgets(now()).await {
+            Ok(stand) => pool.budgets = budgets(&stand.standings),
+            Err(error) => warn!(error = chain(&error), "no figures of budgets"),
+        }
         Ok(pool)
     }
+}
+
+/// The ratios of those budgets of which most was spent, by name.
+fn budgets(standings: &[Standing]) -> Vec<(String, [Option<Decimal>; 2])> {
+    let mut by_ratio: Vec<&Standing> = standings.iter().collect();
+    by_ratio.sort_by_key(|standing| std::cmp::Reverse(standing.ratio()));
+    let label = |name: &str| name.chars().take(MOST_LETTERS).collect();
+    let of = |standing: &Standing| (label(&standing.budget.name), [standing.ratio(), standing.forecast_ratio()]);
+    by_ratio.into_iter().take(MOST_BUDGETS).map(of).collect()
 }
 
 /// The columns of a report of one row that it has.

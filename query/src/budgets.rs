@@ -1,0 +1,142 @@
+//! Budgets meet the ledger: reads `budgets.toml`, gathers what the standings are made of, and calls the pure core once.
+//!
+//! Start at [`Books::budgets`].
+
+use crate::books::Books;
+use crate::error::Error;
+use cardhour_books::advice::{advice, table as advice_table};
+use cardhour_books::bill::Hole;
+use cardhour_books::budgets::{Budgets, Evidence, Spans, Standing, standings, table};
+use cardhour_books::prices::PriceBook;
+use cardhour_books::report::ReportInput;
+use cardhour_books::slots::Slots;
+use cardhour_books::table::Table;
+use cardhour_domain::{Interval, Timestamp};
+use cardhour_ledger::Reading;
+
+/// The budgets' name in the ledger's folder.
+pub const BUDGETS_FILE: &str = "budgets.toml";
+
+/// How the budgets stand.
+#[derive(Clone, Debug)]
+pub struct Budgeted {
+    /// What the file says; none without one.
+    pub budgets: Option<Budgets>,
+    /// Of those that hold at the time that was asked, in the order of the file.
+    pub standings: Vec<Standing>,
+    /// Up to when the books speak.
+    pub until: Timestamp,
+    /// The same for people and programs.
+    pub table: Table,
+}
+
+impl Budgeted {
+    /// Whether of some budget more was spent than there is: the answer is no.
+    pub fn is_over(&self) -> bool {
+        self.standings.iter().any(Standing::is_over)
+    }
+}
+
+/// A stretch of the books, loaded.
+struct Loaded {
+    slots: Slots,
+    input: ReportInput,
+}
+
+impl Loaded {
+    async fn of(reading: &Reading, stretch: Interval, book: Option<&PriceBook>, books: &Books) -> Result<Self, Error> {
+        let slots = Evidence::slots(stretch, book, books.zone())?;
+        let input = reading.input(&slots).await?;
+        Ok(Self { slots, input })
+    }
+
+    fn evidence(&self) -> Evidence<'_> {
+        Evidence { input: &self.input, slots: &self.slots }
+    }
+}
+
+impl Books {
+    /// What `budgets.toml` in the ledger's folder says; none where there is none. Errors: it can't be read, or is faulty.
+    pub fn budget_file(&self) -> Result<Option<Budgets>, Error> {
+        let Some(path) = self.ledger().folder().map(|folder| folder.join(BUDGETS_FILE)) else { return Ok(None) };
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(Error::File { doing: "read", path, source }),
+        };
+        Budgets::parse(&text).map(Some).map_err(|faults| Error::Budgets { path, faults })
+    }
+
+    /// How the budgets stand just before `asked`: in the periods that hold that moment, up to where the books then were.
+    ///
+    /// Errors: `budgets.toml` or the price book is faulty, or they are of two currencies; the ledger's own.
+    pub async fn budgets(&self, asked: Timestamp) -> Result<Budgeted, Error> {
+        let budgets = self.budget_file()?;
+        let book = self.prices(None)?;
+        if let (Some(budgets), Some(prices)) = (budgets.as_ref().and_then(Budgets::currency), &book)
+            && budgets != prices.currency()
+        {
+            let (budgets, prices) = (budgets.to_string(), prices.currency().to_string());
+            return Err(Error::BudgetCurrency { budgets, prices });
+        }
+        let zone = self.zone();
+        let nothing = |until| (Vec::new(), Vec::new(), until);
+        let (standings, holes, until): (Vec<Standing>, Vec<Hole>, Timestamp) = match &budgets {
+            None => nothing(asked),
+            Some(budgets) => {
+                let reading = self.ledger().read().await?;
+                match reading.extent().and_then(|all| budgets.spans(asked, all, zone)) {
+                    Some(spans) => {
+                        let (made, holes) = self.standings(&reading, budgets, spans, book).await?;
+                        (made, holes, spans.until)
+                    }
+                    None => nothing(asked),
+                }
+            }
+        };
+        let mut table = table(&standings, &holes, until, zone);
+        self.remark(&mut table);
+        Ok(Budgeted { budgets, standings, until, table })
+    }
+
+    /// What could be saved of what the budgets paid for, in the periods that hold just before `asked`. Errors: no price book; as [`Self::budgets`].
+    pub async fn advice(&self, asked: Timestamp) -> Result<Table, Error> {
+        let book = self.prices(None)?.ok_or(Error::NoPrices)?;
+        let budgets = self.budget_file()?;
+        let zone = self.zone();
+        let reading = self.ledger().read().await?;
+        let spans = budgets.as_ref().zip(reading.extent()).and_then(|(budgets, all)| budgets.spans(asked, all, zone));
+        let mut all = Vec::new();
+        if let Some((budgets, spans)) = budgets.zip(spans) {
+            let spent = Loaded::of(&reading, spans.spent, Some(&book), self).await?;
+            let made = tokio::task::spawn_blocking(move || {
+                let each =
+                    budgets.budgets.iter().filter_map(|budget| Some((budget, budgets.period(budget, spans.month)?)));
+                each.flat_map(|(budget, period)| advice(budget, period, spans.spent, spent.evidence(), &book)).collect()
+            });
+            all = made.await.expect("advice is made or its fault is a defect of ours");
+        }
+        let mut table = advice_table(&all, format!("advice, {zone}"));
+        self.remark(&mut table);
+        Ok(table)
+    }
+
+    async fn standings(
+        &self,
+        reading: &Reading,
+        budgets: &Budgets,
+        spans: Spans,
+        book: Option<PriceBook>,
+    ) -> Result<(Vec<Standing>, Vec<Hole>), Error> {
+        let spent = Loaded::of(reading, spans.spent, book.as_ref(), self).await?;
+        let pace = match spans.pace {
+            Some(stretch) => Some(Loaded::of(reading, stretch, book.as_ref(), self).await?),
+            None => None,
+        };
+        let budgets = budgets.clone();
+        let made = tokio::task::spawn_blocking(move || {
+            standings(&budgets, &spans, spent.evidence(), pace.as_ref().map(Loaded::evidence), book.as_ref())
+        });
+        Ok(made.await.expect("standings are made or their fault is a defect of ours"))
+    }
+}

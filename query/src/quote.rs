@@ -1,0 +1,200 @@
+//! `quote` and the words of `me`: a researcher's questions, answered from the bill's own prices and budgets.
+//!
+//! Start at [`Books::quote`].
+
+use crate::books::Books;
+use crate::error::Error;
+use crate::request::{ReportRequest, RequestError, Span};
+use crate::serve::row::{Row, rows};
+use cardhour_books::budgets::{Owner, Standing};
+use cardhour_books::prices::Priced;
+use cardhour_books::quote::{Question, Quote, budget_notes, hole_text, table};
+use cardhour_books::report::{Dimension, ReportKind, local};
+use cardhour_books::table::Table;
+use cardhour_domain::{BUCKET_MS, CardShare, Interval, Timestamp};
+use rust_decimal::Decimal;
+use rust_decimal::prelude::ToPrimitive;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+/// What is asked of `quote`.
+#[derive(Clone, Debug)]
+pub struct QuoteRequest {
+    /// How many cards, above zero.
+    pub cards: CardShare,
+    /// For how many hours.
+    pub hours: Decimal,
+    /// From when; none: now.
+    pub from: Option<Timestamp>,
+    /// Model of the cards.
+    pub model: Option<String>,
+    /// Who pays, at the top; none: as the books have the project.
+    pub org: Option<String>,
+    /// Who pays.
+    pub project: Option<String>,
+    /// Whose it is.
+    pub user: Option<String>,
+    /// Queue or partition.
+    pub queue: Option<String>,
+    /// Class of the job.
+    pub class: Option<String>,
+    /// Pool of the cards.
+    pub pool: Option<String>,
+    /// Cluster of the cards.
+    pub cluster: Option<String>,
+    /// Another price book than the ledger's.
+    pub prices: Option<PathBuf>,
+}
+
+/// A quote, and whether there is a price for all of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Quoted {
+    /// The quote.
+    pub table: Table,
+    /// Some of it has no price: the answer is no.
+    pub has_holes: bool,
+}
+
+/// The longest that is quoted: beyond a year no price is meant to hold. Unit: hours.
+const LONGEST_HOURS: i64 = 8784;
+const HOUR_MS: i64 = 3_600_000;
+
+impl Books {
+    /// What some cards for some hours will cost, when they would cost less, and what that leaves of the budgets.
+    ///
+    /// Errors: no time at all, or too long; no price book, or a faulty one; the ledger's own.
+    pub async fn quote(&self, request: &QuoteRequest, now: Timestamp) -> Result<Quoted, Error> {
+        let book = self.prices(request.prices.as_deref())?.ok_or(Error::NoPrices)?;
+        let start = request.from.unwrap_or(now).bucket_start();
+        // A moment inside of a quarter hour begins with the next one.
+        let start = if start < request.from.unwrap_or(now) { later(start, BUCKET_MS) } else { start };
+        let wrong = || RequestError::Hours(request.hours);
+        let ms = request.hours.checked_mul(Decimal::from(HOUR_MS)).and_then(|ms| ms.round().to_i64());
+        let ms = ms.filter(|ms| *ms <= LONGEST_HOURS * HOUR_MS).ok_or_else(wrong)?;
+        let during = Interval::new(start, later(start, ms)).ok_or_else(wrong)?;
+        let org = match (&request.org, &request.project) {
+            (Some(org), _) => Some(org.clone()),
+            (None, Some(project)) => self.org_of(project).await?,
+            (None, None) => None,
+        };
+        let what = Priced {
+            model: request.model.as_deref(),
+            mig_profile: None,
+            share: Some("1"),
+            pool: request.pool.as_deref(),
+            queue: request.queue.as_deref(),
+            class: request.class.as_deref(),
+            org: org.as_deref(),
+            project: request.project.as_deref(),
+            cluster: request.cluster.as_deref(),
+        };
+        let question = Question { cards: request.cards, during, what };
+        let quote = Quote::of(&question, &book)?;
+        let zone = self.zone();
+        let title = format!(
+            "quote, {} cards for {} h from {}, {zone}",
+            request.cards.cards().normalize(),
+            request.hours.normalize(),
+            local(zone, during.start())
+        );
+        let mut table = table(&quote, &book, title);
+        if let Some(at) = quote.hole {
+            table.notes.push(hole_text(&question, at, zone));
+        } else if let Some((start, cost)) = Quote::cheaper(&question, &book)? {
+            let now = quote.cost(&book).to_minor_string();
+            let (start, cost, currency) = (local(zone, start), cost.to_minor_string(), book.currency());
+            table.notes.push(format!("begun on {start} it would cost {cost} {currency} instead of {now}"));
+        }
+        if org.is_some() && request.org.is_none() {
+            table.notes.push(format!("org {}: as the books have the project", org.as_deref().unwrap_or_default()));
+        }
+        // Those that hold when it begins.
+        let stand = self.budgets(later(during.start(), 1).max(now)).await?;
+        let owner = Owner {
+            org: org.as_deref(),
+            project: request.project.as_deref(),
+            user: request.user.as_deref(),
+            queue: request.queue.as_deref(),
+            class: request.class.as_deref(),
+            model: request.model.as_deref(),
+        };
+        table.notes.extend(budget_notes(&quote, &book, &stand.standings, &owner));
+        self.remark(&mut table);
+        Ok(Quoted { table, has_holes: quote.hole.is_some() })
+    }
+
+    /// The org of a project, where the books have just one.
+    async fn org_of(&self, project: &str) -> Result<Option<String>, Error> {
+        let request = ReportRequest::new(ReportKind::Owners).grouped_by(&[Dimension::Org, Dimension::Project]);
+        let owners = self.report(&request).await?.table;
+        let of_project = rows(&owners).filter(|row| row.text("project") == Some(project));
+        let orgs: BTreeSet<String> = of_project.filter_map(|row| row.text("org").map(str::to_owned)).collect();
+        Ok(if orgs.len() == 1 { orgs.into_iter().next() } else { None })
+    }
+
+    /// What a user has to know beside the bill: how well the cards were used, and what is left of the budgets that pay for them.
+    pub async fn words_for(&self, user: &str, span: Span, now: Timestamp) -> Result<Vec<String>, Error> {
+        let of_user = |kind, by: &[Dimension]| ReportRequest {
+            span,
+            user: Some(user.to_owned()),
+            ..ReportRequest::new(kind).grouped_by(by)
+        };
+        let mut words = Vec::new();
+        let idle = self.report(&of_user(ReportKind::Idle, &[Dimension::User])).await?.table;
+        let used = self.report(&of_user(ReportKind::Efficiency, &[Dimension::User])).await?.table;
+        if let (Some(used), Some(idle)) = (rows(&used).next(), rows(&idle).next()) {
+            words.extend(use_words(&used, &idle));
+        }
+        let owners = self.report(&of_user(ReportKind::Owners, &[Dimension::Org, Dimension::Project])).await?.table;
+        let owners: Vec<(Option<String>, Option<String>)> = rows(&owners)
+            .map(|row| (row.text("org").map(str::to_owned), row.text("project").map(str::to_owned)))
+            .collect();
+        let stand = self.budgets(now).await?;
+        let zone = self.zone();
+        let pays = |standing: &&Standing| {
+            let scope = &standing.budget.scope;
+            owners.iter().any(|(org, project)| scope.may_cover(org.as_deref(), project.as_deref(), Some(user)))
+        };
+        for standing in stand.standings.iter().filter(pays) {
+            let unit = &standing.budget.unit;
+            let Some(left) = standing.left() else { continue };
+            let end = standing
+                .runs_out_at
+                .map_or_else(String::new, |at| format!("; at the present pace it runs out on {}", local(zone, at)));
+            words.push(format!(
+                "budget {}, {}: {} of {} {} left{end}",
+                standing.budget.name,
+                standing.period,
+                unit.shown(left).normalize(),
+                unit.shown(standing.limit).normalize(),
+                unit.name()
+            ));
+        }
+        Ok(words)
+    }
+}
+
+fn later(at: Timestamp, ms: i64) -> Timestamp {
+    Timestamp::from_unix_ms(at.unix_ms().saturating_add(ms))
+}
+
+/// How the cards of a user were used, in words; nothing where nobody saw them.
+fn use_words(used: &Row<'_>, idle: &Row<'_>) -> Vec<String> {
+    let hours =
+        |column: &str| used.decimal(column).map(|hours| hours.round_dp(1).normalize()).filter(|hours| !hours.is_zero());
+    let mut words = Vec::new();
+    if let Some(efficiency) = used.decimal("efficiency") {
+        let percent = (efficiency * Decimal::ONE_HUNDRED).round_dp(1).normalize();
+        words.push(format!("{percent} % of the card-hours that were seen did work"));
+    }
+    if let Some(hours) = hours("idle_card_hours") {
+        let cost = idle.decimal("idle_cost").zip(idle.text("currency"));
+        let cost =
+            cost.map_or_else(String::new, |(cost, currency)| format!(", which cost {} {currency}", cost.round_dp(2)));
+        words.push(format!("{hours} card-hours were held and idle{cost}"));
+    }
+    if let Some(hours) = hours("lost_card_hours") {
+        words.push(format!("{hours} card-hours of work were lost: what failed or was taken before it was saved"));
+    }
+    words
+}

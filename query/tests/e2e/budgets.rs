@@ -1,0 +1,244 @@
+//! Budgets, and who is told of them: a real Alertmanager and a webhook.
+
+use crate::service::Service;
+use crate::site::{Answer, MAP, Rows, Site};
+use cardhour_test_prometheus::{ALERTMANAGER, Alertmanager, Receiver, free_port, has};
+use serde_json::Value;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+const PRICES: &str = r#"
+currency = "CNY"
+zone = "Asia/Shanghai"
+[[price]]
+from = "2016-01-01"
+per_card_hour = "2"
+"#;
+
+/// Two projects in March 2025, hours of Shanghai. By hand: vision 4 cards × 10 h = 40 card-hours, 80.00 CNY; speech 1 × 30 h = 30 and 60.00. The last job ends on 11 March 06:00.
+fn march() -> Site {
+    let site = Site::new();
+    std::fs::create_dir_all(site.ledger()).unwrap();
+    std::fs::write(site.ledger().join("prices.toml"), PRICES).unwrap();
+    let jobs = site.file(
+        "jobs.csv",
+        "id,who,team,cards,model,start,end\n\
+         1,ann,vision,4,h200,2025-03-10T00:00:00,2025-03-10T10:00:00\n\
+         2,bob,speech,1,h200,2025-03-10T00:00:00,2025-03-11T06:00:00\n",
+    );
+    let map = site.file("map.toml", MAP.replace("cluster =", "time_zone = \"Asia/Shanghai\"\ncluster ="));
+    site.import(&format!("jobs {jobs} --map {map}"));
+    site
+}
+
+fn write_budgets(site: &Site, text: &str) {
+    std::fs::write(site.ledger().join("budgets.toml"), text).unwrap();
+}
+
+fn budgets(answer: &Answer) -> Rows {
+    Rows::parse(&answer.out)
+}
+
+#[test]
+fn t08_t18_budgets_say_what_the_bill_says_and_thresholds_are_each_ones_own() {
+    let site = march();
+    write_budgets(
+        &site,
+        "currency = \"CNY\"\n\
+         [[budget]]\nname = \"vision\"\nproject = \"vision\"\namount = \"100\"\nperiod = \"month\"\nthresholds = [60, 80, 95]\n\
+         [[budget]]\nname = \"all\"\ncard_hours = \"70\"\nperiod = \"quarter\"\n",
+    );
+    let answer = site.run("budgets --month 2025-03 --format csv");
+    assert_eq!(answer.code, Some(0), "nothing is over: {}", answer.err);
+    let rows = budgets(&answer);
+    let row = |name: &str| rows.0.iter().find(|row| row["budget"] == name).unwrap_or_else(|| panic!("{rows:?}"));
+    let vision = row("vision");
+    let bill = site.report("bill --month 2025-03 --by project");
+    let of_bill = bill.0.iter().find(|row| row["project"] == "vision").unwrap();
+    assert_eq!((&*vision["spent"], &*vision["left"], &*vision["ratio"]), ("80.00", "20.00", "0.800000"));
+    assert_eq!(vision["spent"], of_bill["cost"], "the budget's figure is the bill's");
+    assert_eq!(vision["crossed"], "60% 80%");
+    let all = row("all");
+    assert_eq!((&*all["period"], &*all["spent"]), ("2025-01..2025-03", "70.000000"));
+    assert_eq!(all["crossed"], "50% 75% 90% 100%", "all of it, and not more");
+    // One card-hour less, and the answer is no.
+    write_budgets(&site, "[[budget]]\nname = \"all\"\ncard_hours = \"69\"\nperiod = \"month\"\n");
+    assert_eq!(site.run("budgets --month 2025-03").code, Some(1));
+    assert_eq!(site.run("budgets --month 2025-02").code, Some(0), "nothing was spent before");
+    // As it stood on 10 March 05:00, cut there: 5 h × 5 cards.
+    let then = budgets(&site.run("budgets --as-of 2025-03-10T05:00 --format csv"));
+    assert_eq!(then.only("spent"), "25.000000");
+}
+
+#[test]
+fn budgets_are_asked_over_http_and_told_to_prometheus() {
+    let site = march();
+    write_budgets(
+        &site,
+        "[[budget]]\nname = \"all\"\ncard_hours = \"100\"\nperiod = \"month\"\nfrom = \"2025-01\"\ncarry_over = true\n",
+    );
+    let service = Service::start(&site);
+    let reply = service.get("/api/v1/budgets?month=2025-03&format=csv");
+    assert_eq!(reply.status, 200, "{}", reply.body);
+    let rows = Rows::parse(&reply.body);
+    assert_eq!(
+        (rows.only("limit"), rows.only("carried"), rows.only("spent")),
+        ("300.000000", "200.000000", "70.000000")
+    );
+    assert_eq!(service.get("/api/v1/budgets?month=march").status, 400);
+    let metrics = service.get("/metrics").body;
+    assert!(
+        metrics.contains("cardhour_budget_ratio{budget=\"all\"} 0.0"),
+        "nothing of the month that holds now\n{metrics}"
+    );
+}
+
+#[test]
+fn faulty_budgets_are_told_with_their_lines_and_another_currency_is_refused() {
+    let site = march();
+    write_budgets(&site, "[[budget]]\nname = \"b\"\nperiod = \"week\"\namount = \"1\"\n");
+    let answer = site.run("budgets");
+    assert_eq!(answer.code, Some(2));
+    assert!(answer.err.contains("line 3: budget[1].period"), "{}", answer.err);
+    write_budgets(&site, "currency = \"USD\"\n[[budget]]\nname = \"b\"\nperiod = \"month\"\namount = \"1\"\n");
+    let answer = site.run("budgets");
+    assert_eq!(answer.code, Some(2));
+    assert!(answer.err.contains("USD") && answer.err.contains("CNY"), "{}", answer.err);
+    std::fs::remove_file(site.ledger().join("budgets.toml")).unwrap();
+    assert_eq!(site.run("budgets").code, Some(0), "no budgets are no fault");
+}
+
+/// By hand: 8 cards for 3 hours at 2 CNY are 48.00; of vision's 100 for March 80 are spent.
+#[test]
+fn a_quote_says_what_it_costs_and_what_is_left() {
+    let site = march();
+    write_budgets(
+        &site,
+        "currency = \"CNY\"\n[[budget]]\nname = \"b\"\nproject = \"vision\"\namount = \"100\"\nperiod = \"month\"\n",
+    );
+    let rows = Rows::parse(
+        &site.ok("quote --cards 8 --model h200 --hours 3 --from 2099-03-10T12:00 --project vision --format csv"),
+    );
+    assert_eq!((rows.only("card_hours"), rows.only("cost"), rows.only("currency")), ("24.000000", "48.00", "CNY"));
+    let text = site.ok("quote --cards 8 --model h200 --hours 3 --from 2099-03-10T12:00 --project vision");
+    assert!(text.contains("100 CNY left; this takes 48, 52 then"), "{text}");
+    let text = site.ok("quote --cards 8 --model h200 --hours 30 --from 2099-03-10T12:00 --project vision");
+    assert!(text.contains("-380 then, which is not enough"), "{text}");
+    assert_eq!(site.run("quote --cards 8 --hours 3 --from 2010-03-10T12:00").code, Some(1), "no price held then");
+    assert_eq!(site.run("quote --cards 8 --hours 0").code, Some(2));
+    let text = site.ok("me --user ann --month 2025-03");
+    assert!(text.contains("budget b") && text.contains("100 of 100 CNY left"), "{text}");
+    std::fs::remove_file(site.ledger().join("prices.toml")).unwrap();
+    assert_eq!(site.run("quote --cards 8 --hours 3").code, Some(1), "no price book, no price");
+}
+
+/// RFC 3339 of some seconds since 1970, and the number of its month.
+fn instant(unix_s: u64) -> (String, u32) {
+    let days = i64::try_from(unix_s / 86_400).unwrap() + 719_468;
+    let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * day_of_year + 2) / 153;
+    let (day, month) =
+        (day_of_year - (153 * shifted + 2) / 5 + 1, if shifted < 10 { shifted + 3 } else { shifted - 9 });
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    let rest = unix_s % 86_400;
+    let text = format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", rest / 3600, rest / 60 % 60, rest % 60);
+    (text, u32::try_from(month).unwrap())
+}
+
+fn told(answer: &Answer) -> u64 {
+    let line = answer.err.lines().find(|line| line.ends_with(" told")).unwrap_or_else(|| panic!("{}", answer.err));
+    line.trim_end_matches(" told").rsplit(' ').next().unwrap().parse().unwrap()
+}
+
+fn label(alert: &Value, name: &str) -> String {
+    alert["labels"][name].as_str().unwrap_or_default().to_owned()
+}
+
+/// 8 cards for 2 hours are 16 card-hours, 80 % of 20: two of the four thresholds are reached, and are told once, whatever is started again; with a larger limit they are over.
+#[test]
+fn t16_alertmanager_and_a_webhook_are_told_once_over_restarts_and_when_it_is_over() {
+    let name = "t16_alertmanager_and_a_webhook_are_told_once_over_restarts_and_when_it_is_over";
+    if !has(ALERTMANAGER, name) {
+        return;
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let hour = now / 3600 * 3600;
+    let ((start, month), (end, _)) = (instant(hour - 3 * 3600), instant(hour - 3600));
+    // A year that begins half a year from now, so that none ends while this runs.
+    let starts = (month + 5) % 12 + 1;
+    let site = Site::new();
+    let jobs = site.file("jobs.csv", format!("id,who,team,cards,model,start,end\n1,ann,vision,8,h200,{start},{end}\n"));
+    let map = site.file("map.toml", MAP);
+    site.import(&format!("jobs {jobs} --map {map}"));
+    let limit = |hours: u32| {
+        write_budgets(
+            &site,
+            &format!(
+                "fiscal_year_starts = {starts}\n[[budget]]\nname = \"vision\"\nproject = \"vision\"\ncard_hours = {hours}\nperiod = \"year\"\n"
+            ),
+        );
+    };
+    limit(20);
+    let (behind, hook_port) = (Receiver::start(), free_port());
+    let alertmanager = Alertmanager::telling(behind.port());
+    let config = site.file(
+        "config.toml",
+        format!(
+            "[alerts]\nalertmanager = \"{}\"\nwebhook = \"http://127.0.0.1:{hook_port}/hook\"\n",
+            alertmanager.url()
+        ),
+    );
+    let notify = || site.run(&format!("budgets --notify --config {config}"));
+
+    // Nobody listens at the webhook: Alertmanager is told all the same, and what wasn't delivered isn't remembered.
+    let answer = notify();
+    assert_eq!((answer.code, told(&answer)), (Some(3), 2), "{}", answer.err);
+    assert!(answer.err.contains("webhook"), "{}", answer.err);
+    let hook = Receiver::on(hook_port);
+    assert_eq!(told(&notify()), 2, "the webhook is told now, Alertmanager not again");
+    let answer = notify();
+    assert_eq!((answer.code, told(&answer)), (Some(0), 0), "{}", answer.err);
+
+    let mut thresholds: Vec<String> = alertmanager.alerts().iter().map(|alert| label(alert, "threshold")).collect();
+    thresholds.sort();
+    assert_eq!(thresholds, ["50", "75"]);
+    let alert = &alertmanager.alerts()[0];
+    assert_eq!((label(alert, "alertname"), label(alert, "project")), ("CardhourBudget".into(), "vision".into()));
+    let notified = behind.wait_for(2);
+    assert!(notified.iter().all(|message| message["status"] == "firing"), "{notified:?}");
+    let posted = hook.wait_for(2);
+    assert!(posted.iter().all(|body| body["event"] == "CardhourBudget" && body["news"] == "reached"), "{posted:?}");
+    assert_ne!(posted[0]["id"], posted[1]["id"]);
+
+    // The service looks when it starts, and finds nothing that isn't told.
+    let service = Service::start_with(&site, "http", &["--config", &config]);
+    std::thread::sleep(std::time::Duration::from_secs(5));
+    assert!(service.ended_well());
+    assert_eq!((hook.bodies().len(), alertmanager.alerts().len()), (2, 2));
+
+    // A larger limit: 16 of 100. Both are over.
+    limit(100);
+    assert_eq!(told(&notify()), 4);
+    let notified = behind.wait_for(4);
+    assert_eq!(notified.iter().filter(|message| message["status"] == "resolved").count(), 2, "{notified:?}");
+    assert_eq!(hook.wait_for(4)[2..].iter().filter(|body| body["news"] == "over").count(), 2);
+    assert_eq!(told(&notify()), 0);
+    // The service itself tells what is new: 16 of 30 pass the first threshold.
+    limit(30);
+    let service = Service::start_with(&site, "http", &["--config", &config]);
+    assert_eq!(label(&hook.wait_for(5)[4], "limit"), "30 card-hours");
+    assert!(service.ended_well());
+    let rows =
+        site.sql("select channel, news, count(*) as n from alerts group by channel, news order by channel, news");
+    let told: Vec<_> = rows.0.iter().map(|row| (&*row["channel"], &*row["news"], &*row["n"])).collect();
+    assert_eq!(
+        told,
+        [
+            ("alertmanager", "over", "2"),
+            ("alertmanager", "reached", "3"),
+            ("webhook", "over", "2"),
+            ("webhook", "reached", "3")
+        ]
+    );
+}
