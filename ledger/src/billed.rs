@@ -4,8 +4,13 @@
 
 use crate::closed::Closed;
 use crate::intake::{costs_of, frozen_costs};
+use crate::tables::Table;
 use crate::tables::closings::{CLOSINGS, Closing};
+use crate::tables::entries::{ENTRIES, batch as entries_batch};
+use crate::tables::statements::{STATEMENTS, batch as statements_batch};
 use crate::{Error, Reading};
+use arrow::compute::concat_batches;
+use arrow::record_batch::RecordBatch;
 use cardhour_books::bill::Hole;
 use cardhour_books::prices::{OtherCurrency, PriceBook};
 use cardhour_books::report::ReportInput;
@@ -42,6 +47,18 @@ pub struct Billed {
     pub sick: BTreeSet<AttemptKey>,
     /// How it was closed; none while it is open.
     pub closing: Option<Closing>,
+}
+
+/// The tables `statements` and `entries` of some months, as those of closed months are stored; of open ones `closing_id` is absent.
+pub fn statement_rows(months: &[Billed]) -> Result<(RecordBatch, RecordBatch), Error> {
+    let closing = |billed: &Billed| billed.closing.as_ref().map(|closing| closing.id.clone());
+    let of = |table: &Table, batch: fn(&[Statement], Option<&str>) -> RecordBatch| {
+        let rows: Vec<RecordBatch> =
+            months.iter().map(|billed| batch(&billed.statements, closing(billed).as_deref())).collect();
+        let schema = (table.schema)();
+        concat_batches(&schema, &rows).map_err(|error| Error::table("lay out", table.name)(error.into()))
+    };
+    Ok((of(&STATEMENTS, statements_batch)?, of(&ENTRIES, entries_batch)?))
 }
 
 /// The prices and the policy of today.

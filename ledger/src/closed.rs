@@ -65,7 +65,7 @@ impl Closed {
             let files = Self::files(&self.entries, closing);
             for (_, batches) in self.entries.read_with(files, None, &[], Ok).await? {
                 for batch in &batches {
-                    out.extend(entries::rows(batch, &mut names)?.into_iter().map(|(_, entry)| entry));
+                    out.extend(entries::rows(batch, &mut names)?);
                 }
             }
         }

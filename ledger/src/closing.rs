@@ -159,8 +159,8 @@ impl Ledger {
         self.add(&CLOSED_COSTS, closing, &listed).await?;
 
         let issued = &prepared.billed.statements;
-        self.add(&STATEMENTS, closing, &[(None, statements::batch(issued, &id))]).await?;
-        self.add(&ENTRIES, closing, &[(None, entries::batch(issued, &id))]).await
+        self.add(&STATEMENTS, closing, &[(None, statements::batch(issued, Some(&id)))]).await?;
+        self.add(&ENTRIES, closing, &[(None, entries::batch(issued, Some(&id)))]).await
     }
 
     /// Adds what a closing freezes to a table, once: its id says what its rows say. Files of closings of earlier months that never landed go: those can't

@@ -42,7 +42,7 @@ mod tables;
 mod touched;
 mod verify;
 
-pub use billed::{Billed, Terms};
+pub use billed::{Billed, Terms, statement_rows};
 pub use closing::{CloseOutcome, CloseRequest, Prepared, Refusal};
 pub use deltalake::DeltaTable;
 pub use error::{Error, Remedy};

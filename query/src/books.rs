@@ -264,7 +264,11 @@ impl Books {
     pub async fn sql(&self, query: &str) -> Result<Rows, Error> {
         let tables = self.ledger.delta_tables().await?;
         let charges = if sql::mentions(query, charges::TABLE) { self.charges().await? } else { Vec::new() };
-        sql::run(tables, charges::batch(&charges)?, query, self.limits).await
+        let mut made = vec![(charges::TABLE, charges::batch(&charges)?)];
+        // Without being asked for they would cost as much as all months' statements.
+        let asks = statements::TABLES.iter().any(|table| sql::mentions(query, table));
+        made.extend(self.statement_tables(asks).await?);
+        sql::run(tables, made, query, self.limits).await
     }
 
     /// The leaves of the bill of all time.

@@ -108,6 +108,7 @@ fn routes() -> Vec<(&'static str, &'static str, MethodRouter<Service>)> {
         ("get", "/api/v1/report/{name}", get(api::report)),
         ("get", "/api/v1/trace/{line}", get(api::trace)),
         ("get", "/api/v1/reconcile", get(api::reconcile)),
+        ("get", "/api/v1/statement", get(api::statement)),
         ("get", "/api/v1/budgets", get(api::budgets)),
         ("post", "/api/v1/sql", post(api::sql)),
         (

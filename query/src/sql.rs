@@ -3,7 +3,6 @@
 //! Nothing but the tables can be named: no files, no other stores. Start at [`run`].
 
 use crate::answer::Rows;
-use crate::charges;
 use crate::config::{SqlLimits, duration_text};
 use crate::error::Error;
 use arrow::record_batch::RecordBatch;
@@ -28,17 +27,17 @@ pub fn mentions(query: &str, table: &str) -> bool {
     query.to_ascii_lowercase().contains(table)
 }
 
-/// The rows of `query`; `charges` is that table, its rows needed only where the query [`mentions`] it. Errors: it isn't SQL, names what isn't there, writes, takes too long, needs too much memory, or gives
+/// The rows of `query`; `made` are tables that are worked out on demand, and go before those that are stored. Errors: it isn't SQL, names what isn't there, writes, takes too long, needs too much memory, or gives
 /// too many rows; a cut answer is never given.
 pub async fn run(
     tables: Vec<(&'static str, DeltaTable)>,
-    charges: RecordBatch,
+    made: Vec<(&'static str, RecordBatch)>,
     query: &str,
     limits: SqlLimits,
 ) -> Result<Rows, Error> {
     let query = query.to_owned();
     let answer = async move {
-        let session = session(tables, charges, limits).await?;
+        let session = session(tables, made, limits).await?;
         let plan = plan(session.state(), &query).await?;
         let options = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
         options.verify_plan(&plan).map_err(|_| Error::SqlWrites)?;
@@ -87,7 +86,7 @@ fn engine() -> Result<&'static Runtime, Error> {
 
 async fn session(
     tables: Vec<(&'static str, DeltaTable)>,
-    charges: RecordBatch,
+    made: Vec<(&'static str, RecordBatch)>,
     limits: SqlLimits,
 ) -> Result<SessionContext, Error> {
     let memory = usize::try_from(limits.memory_mib.saturating_mul(1 << 20)).unwrap_or(usize::MAX);
@@ -106,12 +105,14 @@ async fn session(
     for name in UNBOUNDED_TABLE_FUNCTIONS {
         session.deregister_udtf(name);
     }
-    for (name, table) in tables {
+    for (name, table) in tables.into_iter().filter(|(name, _)| made.iter().all(|(made, _)| made != name)) {
         table.update_datafusion_session(&session.state()).map_err(|error| of_session(error.into()))?;
         let provider = table.table_provider().await.map_err(of_session)?;
         session.register_table(name, provider).map_err(of_session)?;
     }
-    session.register_batch(charges::TABLE, charges).map_err(of_session)?;
+    for (name, rows) in made {
+        session.register_batch(name, rows).map_err(of_session)?;
+    }
     Ok(session)
 }
 

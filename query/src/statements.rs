@@ -6,14 +6,18 @@ use crate::answer::Trace;
 use crate::billing::{BILLING_FILE, read_policy};
 use crate::books::Books;
 use crate::error::Error;
+use arrow::record_batch::RecordBatch;
 use cardhour_books::prices::PriceBook;
 use cardhour_books::report::local;
 use cardhour_books::statement::{BillingPolicy, Entry, PLATFORM, Statement, entries_table, statements_table};
 use cardhour_books::table::{Column, Kind, Table, Value};
 use cardhour_domain::{Month, Name, Timestamp};
 pub use cardhour_ledger::Billed as BilledMonth;
-use cardhour_ledger::{CloseOutcome, CloseRequest, Closing, Prepared, Terms};
+use cardhour_ledger::{CloseOutcome, CloseRequest, Closing, Prepared, Terms, statement_rows};
 use std::path::Path;
+
+/// The tables of [`Books::statement_tables`].
+pub(crate) const TABLES: [&str; 2] = ["statements", "entries"];
 
 /// Hex digits of an entry's id.
 const ENTRY_ID_DIGITS: usize = 32;
@@ -252,21 +256,10 @@ impl Books {
         Ok(trace)
     }
 
-    /// An entry of a closed month, else of the months that are open.
+    /// An entry of a closed month, or of one that is open.
     async fn entry(&self, id: &str) -> Result<Option<(Statement, Entry)>, Error> {
-        let reading = self.ledger.read().await?;
-        let Some(extent) = reading.extent() else { return Ok(None) };
-        let zone = self.zone();
-        let last = Timestamp::from_unix_ms(extent.end().unix_ms() - 1);
-        let (Some(mut month), Some(last)) = (zone.month(extent.start()), zone.month(last)) else { return Ok(None) };
         // The newest first: it is asked for most.
-        let mut months = Vec::new();
-        while month <= last {
-            months.push(month);
-            month = month.next();
-        }
-        months.extend(reading.open_month().filter(|open| *open > last));
-        for month in months.into_iter().rev() {
+        for month in self.months().await?.into_iter().rev() {
             for statement in self.billed(month, None).await?.statements {
                 if let Some(entry) = statement.entries.iter().find(|entry| entry.id().as_str() == id) {
                     let entry = entry.clone();
@@ -275,6 +268,40 @@ impl Books {
             }
         }
         Ok(None)
+    }
+
+    /// Every month that has statements: from the first to the last that the books speak of, and the first open one after closed months.
+    async fn months(&self) -> Result<Vec<Month>, Error> {
+        let reading = self.ledger.read().await?;
+        let Some(extent) = reading.extent() else { return Ok(Vec::new()) };
+        let zone = self.zone();
+        let last = Timestamp::from_unix_ms(extent.end().unix_ms() - 1);
+        let (Some(mut month), Some(last)) = (zone.month(extent.start()), zone.month(last)) else {
+            return Ok(Vec::new());
+        };
+        let mut months = Vec::new();
+        while month <= last {
+            months.push(month);
+            month = month.next();
+        }
+        months.extend(reading.open_month().filter(|open| *open > last));
+        Ok(months)
+    }
+
+    /// The tables `statements` and `entries` of every month, closed and open; without rows unless they are asked for, or where nothing has a price.
+    pub(crate) async fn statement_tables(&self, asks: bool) -> Result<Vec<(&'static str, RecordBatch)>, Error> {
+        let mut months = Vec::new();
+        if asks {
+            for month in self.months().await? {
+                match self.billed(month, None).await {
+                    Ok(billed) => months.push(billed),
+                    Err(Error::NoPrices) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        let (statements, entries) = statement_rows(&months)?;
+        Ok(TABLES.into_iter().zip([statements, entries]).collect())
     }
 }
 

@@ -12,14 +12,14 @@ use rust_decimal::Decimal;
 pub(crate) const ENTRIES: Table = Table {
     name: "entries",
     schema_version: 1,
-    schema: || batch(&[], "").schema(),
+    schema: || batch(&[], None).schema(),
     by_day: false,
     bounds: &[],
     comment: "signed amounts of closed months, which add up to their statements; never changed, later facts are entries of a later month",
 };
 
-/// The entries of some statements, in their order.
-pub(crate) fn batch(statements: &[Statement], closing: &str) -> RecordBatch {
+/// The entries of some statements, in their order. `closing`: what closed them; none while they are open.
+pub(crate) fn batch(statements: &[Statement], closing: Option<&str>) -> RecordBatch {
     let rows: Vec<(&Name, &Entry)> = statements
         .iter()
         .flat_map(|statement| statement.entries.iter().map(move |entry| (&statement.number, entry)))
@@ -64,12 +64,12 @@ pub(crate) fn batch(statements: &[Statement], closing: &str) -> RecordBatch {
         .money("amount", of().map(|entry| Some(entry.amount)))
         .text("currency", currencies.iter().map(String::as_str))
         .opt_text("reason", of().map(|entry| name(&entry.reason)))
-        .text("closing_id", of().map(|_| closing))
+        .opt_text("closing_id", of().map(|_| closing))
         .finish()
 }
 
-/// Entries with the closing they were frozen by. Errors: one that doesn't say what its id says.
-pub(crate) fn rows(batch: &RecordBatch, names: &mut Interned) -> Result<Vec<(Name, Entry)>, Error> {
+/// Entries that were frozen. Errors: one that doesn't say what its id says.
+pub(crate) fn rows(batch: &RecordBatch, names: &mut Interned) -> Result<Vec<Entry>, Error> {
     let rows = Rows::new(ENTRIES.name, batch);
     let damaged = |what: String| Error::damaged(ENTRIES.name, what);
     let text = |name| rows.text(name);
@@ -81,7 +81,7 @@ pub(crate) fn rows(batch: &RecordBatch, names: &mut Interned) -> Result<Vec<(Nam
     let (card_times, billed_times) = (rows.decimals("card_time")?, rows.decimals("billed_time")?);
     let (list_amounts, amounts, currencies) =
         (rows.decimals("list_amount")?, rows.decimals("amount")?, text("currency")?);
-    let (reasons, closings) = (text("reason")?, text("closing_id")?);
+    let reasons = text("reason")?;
     (0..batch.num_rows())
         .map(|row| {
             let currency = Currency::parse(currencies.value(row)).map_err(|error| damaged(error.to_string()))?;
@@ -120,7 +120,7 @@ pub(crate) fn rows(batch: &RecordBatch, names: &mut Interned) -> Result<Vec<(Nam
             if entry.id().as_str() != ids.value(row) {
                 return Err(damaged(format!("entry {} is not what its id says", ids.value(row))));
             }
-            Ok((names.get(closings.value(row)), entry))
+            Ok(entry)
         })
         .collect()
 }

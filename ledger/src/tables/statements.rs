@@ -8,13 +8,14 @@ use cardhour_books::statement::Statement;
 pub(crate) const STATEMENTS: Table = Table {
     name: "statements",
     schema_version: 1,
-    schema: || batch(&[], "").schema(),
+    schema: || batch(&[], None).schema(),
     by_day: false,
     bounds: &[],
     comment: "statements of closed months, one an organisation and month; their entries add up to them",
 };
 
-pub(crate) fn batch(rows: &[Statement], closing: &str) -> RecordBatch {
+/// `closing`: what closed them; none while they are open.
+pub(crate) fn batch(rows: &[Statement], closing: Option<&str>) -> RecordBatch {
     let periods: Vec<String> = rows.iter().map(|row| row.period.to_string()).collect();
     let currencies: Vec<String> = rows.iter().map(|row| row.total.currency().to_string()).collect();
     let micros = |ratio: Option<rust_decimal::Decimal>| {
@@ -36,6 +37,6 @@ pub(crate) fn batch(rows: &[Statement], closing: &str) -> RecordBatch {
         .text("currency", currencies.iter().map(String::as_str))
         .opt_micros("coverage", rows.iter().map(|row| micros(row.coverage)))
         .opt_micros("use_coverage", rows.iter().map(|row| micros(row.use_coverage)))
-        .text("closing_id", rows.iter().map(|_| closing))
+        .opt_text("closing_id", rows.iter().map(|_| closing))
         .finish()
 }

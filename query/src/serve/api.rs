@@ -126,6 +126,40 @@ pub async fn reconcile(
     answer.await.unwrap_or_else(|error| Problem::of(&error, &id).into_response())
 }
 
+/// The options of statements in an address; the same words as on the command line.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StatementAddress {
+    month: Option<String>,
+    org: Option<String>,
+    #[serde(default)]
+    entries: bool,
+    format: Option<String>,
+}
+
+/// The statements of a month, the entries of one, or the closed months.
+pub async fn statement(
+    State(service): State<Service>,
+    Extension(id): Extension<RequestId>,
+    query: Result<Query<StatementAddress>, QueryRejection>,
+) -> Response {
+    let Query(query) = match query {
+        Ok(query) => query,
+        Err(rejection) => return bad_request(&rejection.body_text(), &id),
+    };
+    let answer = async {
+        let format = format(query.format.as_deref())?;
+        let month = query.month.as_deref().map(Month::parse).transpose().map_err(RequestError::from)?;
+        let books = &service.0.books;
+        let table = match month {
+            Some(month) => books.statement(month, query.org.as_deref(), query.entries).await?,
+            None => books.closed_months().await?,
+        };
+        table_of(&service, &table, format)
+    };
+    answer.await.unwrap_or_else(|error| Problem::of(&error, &id).into_response())
+}
+
 /// The options of the budgets in an address; the same words as on the command line.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
