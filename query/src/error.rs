@@ -7,7 +7,6 @@ use crate::config::ConfigError;
 use crate::import::prometheus::PrometheusError;
 use crate::incoming::IncomingError;
 use crate::request::RequestError;
-use cardhour_books::budgets::BudgetFaults;
 use cardhour_books::document::Faults;
 use cardhour_books::import::map::MapError;
 use cardhour_books::import::metrics::MetricsError;
@@ -104,7 +103,7 @@ pub enum Error {
         /// Which file.
         path: PathBuf,
         /// Every one.
-        faults: BudgetFaults,
+        faults: Faults,
     },
     /// Budgets of another currency than the prices.
     #[error("budgets.toml is of {budgets}, the price book of {prices}: a budget counts what the bill counts")]

@@ -16,11 +16,11 @@ mod period;
 mod standing;
 mod table;
 
-pub use parse::{BudgetFault, BudgetFaults};
 pub use period::{Every, Period};
 pub use standing::{Evidence, Spans, Standing, standings};
 pub use table::table;
 
+use crate::document::Faults;
 use crate::prices::Pattern;
 use crate::report::Dimension;
 use cardhour_domain::{CardTime, Currency, Money, Month, Name};
@@ -219,7 +219,7 @@ impl fmt::Display for Scope {
 
 impl Budgets {
     /// Reads `budgets.toml`. Errors: every fault at once, each with its line and key path.
-    pub fn parse(text: &str) -> Result<Self, BudgetFaults> {
+    pub fn parse(text: &str) -> Result<Self, Faults> {
         parse::parse(text)
     }
 
