@@ -151,7 +151,8 @@ pub enum Command {
     /// Show the statements of a month: closed as they were signed, open as they stand
     #[command(
         after_help = "Examples:\n  cardhour statement                                      the closed months\n  \
-                            cardhour statement --month 2026-03\n  cardhour statement --month 2026-03 --org acme --format csv\n\n\
+                            cardhour statement --month 2026-03\n  cardhour statement --month 2026-03 --org acme --format csv\n  \
+                            cardhour statement --month 2026-03 --canonical | sha256sum\n\n\
                             The entries of a statement add up to it. Those of an open month are worked out as asked; corrections of closed months are among \
                             those of the first open one. `cardhour trace ENTRY_ID` says where an entry comes from."
     )]

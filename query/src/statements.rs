@@ -9,7 +9,9 @@ use crate::error::Error;
 use arrow::record_batch::RecordBatch;
 use cardhour_books::prices::PriceBook;
 use cardhour_books::report::local;
-use cardhour_books::statement::{BillingPolicy, Entry, PLATFORM, Statement, entries_table, statements_table};
+use cardhour_books::statement::{
+    BillingPolicy, Entry, PLATFORM, Statement, canonical_csv, entries_table, statements_table,
+};
 use cardhour_books::table::{Column, Kind, Table, Value};
 use cardhour_domain::{Month, Name, Timestamp};
 pub use cardhour_ledger::Billed as BilledMonth;
@@ -101,6 +103,11 @@ impl Books {
         }
         self.remark(&mut table);
         Ok(table)
+    }
+
+    /// The text of a month whose SHA-256 is signed when it is closed.
+    pub async fn canonical(&self, month: Month) -> Result<Vec<u8>, Error> {
+        Ok(canonical_csv(&self.billed(month, None).await?.statements))
     }
 
     /// The months that are closed.

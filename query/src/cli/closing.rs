@@ -17,6 +17,9 @@ pub struct StatementArgs {
     /// Entry by entry
     #[arg(long, requires = "month")]
     pub entries: bool,
+    /// The text whose SHA-256 is signed when the month is closed: every entry of every statement, as RFC 4180
+    #[arg(long, requires = "month", conflicts_with_all = ["org", "entries", "format"])]
+    pub canonical: bool,
     /// How and where to print.
     #[command(flatten)]
     pub output: Output,

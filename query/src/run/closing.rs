@@ -4,12 +4,18 @@ use super::{Exit, Scene, print};
 use crate::cli::{CloseArgs, StatementArgs};
 use crate::clock::now;
 use crate::error::Error;
+use crate::render::Format;
 use crate::statements::Approval;
-use crate::terminal::{Progress, Unit};
+use crate::terminal::{Progress, Unit, put};
 
 /// Shows the statements of a month, the entries of one, or the closed months.
 pub(super) async fn statement(scene: &Scene, args: &StatementArgs) -> Result<Exit, Error> {
     let books = scene.books().await?;
+    if let (true, Some(month)) = (args.canonical, args.month) {
+        let text = books.canonical(month).await?;
+        put(&text, Format::Csv, args.output.output_file.as_deref())?;
+        return Ok(Exit::Done);
+    }
     let table = match args.month {
         None => books.closed_months().await?,
         Some(month) => books.statement(month, args.org.as_deref(), args.entries).await?,

@@ -7,6 +7,7 @@
 mod boards;
 mod bucket;
 mod budgets;
+mod closing;
 mod collector;
 mod costs;
 mod days;
