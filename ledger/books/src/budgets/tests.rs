@@ -298,7 +298,7 @@ from = "2026-02"
         "line 6: budget[1].card_hours: stands beside amount: a budget counts one of them; write two budgets for both",
         "line 7: budget[1].period: \"week\" is not month, quarter or year",
         "line 10: budget[2].org: an empty text matches nothing; leave the key out for all",
-        "line 11: budget[2].amount: -5 is not above zero",
+        "line 11: budget[2].amount: -5 is below zero",
         "line 11: budget[2].amount: is money, and the file doesn't say of which currency: currency = \"CNY\" at its top",
         "line 19: budget[3].to: 2026-03 is not after 2026-03: it is the first month after the last",
         "line 20: budget[3].thresholds: 50 doesn't go up: each is above the one before",

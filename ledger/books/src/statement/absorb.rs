@@ -12,7 +12,7 @@ use super::idle::Unheld;
 use super::{Entry, EntryKey, EntryKind, MonthOfBooks};
 use crate::bill::{Leaf, Leaves, NO_LEAF};
 use crate::report::bundles::{Bundle, Bundles};
-use cardhour_domain::{CardTime, Money, Name, spread};
+use cardhour_domain::{CardTime, Currency, Money, Name, spread};
 use num_bigint::BigInt;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
@@ -151,7 +151,7 @@ pub(super) fn absorb(books: &MonthOfBooks<'_>, held: &Held<'_>, unheld: &[Unheld
     let exact: Vec<Fraction> = bearers.iter().map(|bearer| exact(&rates, &bearer.weights)).collect();
     let (amounts, kept) = match books.rates {
         Some(frozen) => {
-            let amount = |(bearer, exact): (&Bearer, &Fraction)| match frozen.kept.get(&id(&bearer.key)) {
+            let amount = |(bearer, exact): (&Bearer, &Fraction)| match frozen.kept.get(&id(&bearer.key, currency)) {
                 Some((weights, amount)) if *weights == bearer.weights => *amount,
                 _ => exact.round(currency).micros(),
             };
@@ -168,7 +168,7 @@ pub(super) fn absorb(books: &MonthOfBooks<'_>, held: &Held<'_>, unheld: &[Unheld
             let mut kept = BTreeMap::new();
             for ((bearer, exact), amount) in bearers.iter().zip(&exact).zip(&amounts) {
                 if exact.round(currency).micros() != *amount {
-                    kept.insert(id(&bearer.key), (bearer.weights.clone(), *amount));
+                    kept.insert(id(&bearer.key, currency), (bearer.weights.clone(), *amount));
                 }
             }
             (amounts, kept)
@@ -242,9 +242,8 @@ fn exact(rates: &[Rate], weights: &[BigInt]) -> Fraction {
 }
 
 /// A leaf's id: of what its entry is about.
-fn id(key: &EntryKey) -> String {
-    let zero = Money::zero(cardhour_domain::Currency::parse("XXX").expect("the code for no currency"));
-    Entry::of(key.clone(), zero).id().to_string()
+fn id(key: &EntryKey, currency: Currency) -> String {
+    Entry::of(key.clone(), Money::zero(currency)).id().to_string()
 }
 
 /// What of the cost put in the month's entries don't come to; none where they do.
