@@ -22,6 +22,7 @@ mod manners;
 mod metrics;
 mod over_capacity;
 mod prices;
+mod questions;
 mod readers;
 mod reconciled_with;
 mod same_books;
