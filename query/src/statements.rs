@@ -10,7 +10,7 @@ use arrow::record_batch::RecordBatch;
 use cardhour_books::prices::PriceBook;
 use cardhour_books::report::local;
 use cardhour_books::statement::{
-    BillingPolicy, Entry, PLATFORM, Statement, canonical_csv, entries_table, statements_table,
+    BillingPolicy, Entry, Statement, canonical_csv, entries_table, of_org, statements_table,
 };
 use cardhour_books::table::{Column, Kind, Table, Value};
 use cardhour_domain::{Month, Name, Timestamp};
@@ -86,7 +86,7 @@ impl Books {
         let billed = self.billed(month, None).await?;
         let mut statements = billed.statements;
         if let Some(org) = org {
-            statements.retain(|statement| statement.org.as_deref().unwrap_or(PLATFORM) == org);
+            statements = of_org(statements, org);
         }
         let state = match &billed.closing {
             Some(closing) => format!("closed {}", local(self.zone(), closing.at)),

@@ -53,6 +53,16 @@ pub struct SignedOff {
     pub sha256: Name,
 }
 
+/// Those of an organisation; [`PLATFORM`] is the platform's own, unless an organisation is called so.
+pub fn of_org(mut statements: Vec<Statement>, org: &str) -> Vec<Statement> {
+    let is_there = statements.iter().any(|statement| statement.org.as_deref() == Some(org));
+    statements.retain(|statement| match &statement.org {
+        Some(own) => &**own == org,
+        None => !is_there && org == PLATFORM,
+    });
+    statements
+}
+
 /// How much of an organisation's held time is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {

@@ -252,7 +252,9 @@ impl BillingPolicy {
 
     /// The number of an organisation's statement.
     pub fn number(&self, period: Month, org: Option<&Name>) -> Name {
-        format!("{}-{period}-{}", self.number_prefix, org.map_or(PLATFORM, |org| org)).into()
+        // The platform's own has no name behind the month, so that an organisation of any name has another number.
+        let prefix = &self.number_prefix;
+        org.map_or_else(|| format!("{prefix}-{period}"), |org| format!("{prefix}-{period}-{org}")).into()
     }
 
     /// What an organisation is called on its statement: as the policy says, else by its own name.

@@ -6,7 +6,7 @@ use crate::export::file_name;
 use crate::export::paper::{Paper, money};
 use crate::run::{Exit, Scene};
 use crate::terminal::{say, tell, write_file};
-use cardhour_books::statement::{PLATFORM, Statement};
+use cardhour_books::statement::of_org;
 
 /// How a statement is written.
 pub(super) struct Kind {
@@ -17,10 +17,10 @@ pub(super) struct Kind {
 /// Exit: the answer is no where an organisation was named that has no statement, and where some of the time has no price.
 pub(super) async fn files(scene: &Scene, args: &StatementFilesArgs, kind: &Kind) -> Result<Exit, Error> {
     let issued = scene.books().await?.issued(args.month, args.prices.as_deref()).await?;
-    let is_asked = |statement: &&Statement| {
-        args.org.as_deref().is_none_or(|org| statement.org.as_deref().unwrap_or(PLATFORM) == org)
+    let asked = match &args.org {
+        Some(org) => of_org(issued.statements, org),
+        None => issued.statements,
     };
-    let asked: Vec<&Statement> = issued.statements.iter().filter(is_asked).collect();
     for note in &issued.remarks {
         tell(&format!("note: {note}"));
     }
@@ -35,7 +35,7 @@ pub(super) async fn files(scene: &Scene, args: &StatementFilesArgs, kind: &Kind)
         path: folder.clone(),
         source,
     })?;
-    for statement in asked {
+    for statement in &asked {
         let path = folder.join(file_name(statement, kind.extension));
         write_file(&path, &(kind.write)(&Paper::of(statement, &issued.remarks))?)?;
         let total = format!("{} {}", money(statement.total), statement.total.currency());

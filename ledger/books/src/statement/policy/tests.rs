@@ -178,3 +178,11 @@ fn a_fiscal_year_is_named_by_the_years_it_is_in() {
     assert_eq!(year("2026-04", 4), "2026/27");
     assert_eq!(year("1999-12", 10), "1999/00");
 }
+
+#[test]
+fn an_organisation_that_is_called_platform_has_another_number_than_the_platforms_own() {
+    let policy = BillingPolicy::default();
+    let month = cardhour_domain::Month::parse("2026-03").unwrap();
+    let named: cardhour_domain::Name = crate::statement::PLATFORM.into();
+    assert_ne!(policy.number(month, None), policy.number(month, Some(&named)));
+}
