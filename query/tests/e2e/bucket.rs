@@ -100,11 +100,11 @@ fn what_nodes_put_into_a_bucket_is_in_the_books_once_and_no_longer_in_the_bucket
         "cardhour/incoming/gpu01/notes.txt".to_owned(),
         kept_aside(&no_parquet),
         kept_aside(&other_node),
-        format!("elsewhere/incoming/gpu01/{name}"),
     ];
     left.sort();
     assert_eq!(server.keys(), left);
     assert_eq!(server.get(&kept_aside(&no_parquet)).unwrap(), b"PAR1");
+    assert_eq!(server.get(&format!("elsewhere/incoming/gpu01/{name}")).unwrap(), b"x", "what isn't ours stays");
 
     // A kill between the commit and the removal, or a node that puts them again: known, and removed.
     for (key, content) in keys.iter().zip(&contents) {
