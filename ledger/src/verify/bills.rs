@@ -57,10 +57,33 @@ pub(super) async fn check(
         rows,
     );
     if let Some(exported) = exported {
-        let findings = desk.check_exported(exported);
+        let findings = match desk.is_of_closed_months(exported) {
+            true => desk.check_frozen(exported).await?,
+            false => desk.check_exported(exported),
+        };
         verdict.add(Law::Led6, format!("{} says what the books say", exported.name), findings);
     }
     Ok(())
+}
+
+/// A value as csv has it.
+fn text_of(value: &Value) -> String {
+    match value {
+        Value::Absent => String::new(),
+        Value::Text(text) => text.to_string(),
+        Value::Count(count) => count.to_string(),
+        Value::Decimal(number) => number.to_string(),
+    }
+}
+
+/// A value as an exported bill is read.
+fn figure_of(value: &Value) -> Figure {
+    match value {
+        Value::Absent => Figure::Absent,
+        Value::Text(text) => Figure::Text(text.to_string()),
+        Value::Count(count) => Figure::Number(Decimal::from(*count)),
+        Value::Decimal(number) => Figure::Number(*number),
+    }
 }
 
 impl Desk<'_> {
@@ -157,16 +180,7 @@ impl Desk<'_> {
                 .collect()
         };
         let columns = FIGURES.map(|name| table.columns.iter().position(|column| column.name == name));
-        let cells = |row: &[Value]| {
-            columns.map(|column| {
-                column.map(|column| match &row[column] {
-                    Value::Absent => Figure::Absent,
-                    Value::Decimal(number) => Figure::Number(*number),
-                    Value::Count(count) => Figure::Number(Decimal::from(*count)),
-                    Value::Text(text) => Figure::Text(text.to_string()),
-                })
-            })
-        };
+        let cells = |row: &[Value]| columns.map(|column| column.map(|column| figure_of(&row[column])));
         let mut expected: BTreeMap<&[Option<Name>], &Row> = ours.rows.iter().map(|row| (&*row.values, row)).collect();
         for row in &table.rows {
             let values = shown(&row[..by]);
@@ -184,6 +198,62 @@ impl Desk<'_> {
     }
 
     /// The file's rows, each against its own; and those that the file should have and hasn't.
+    /// Whether a bill tells of months that are closed, which are what they were then.
+    fn is_of_closed_months(&self, exported: &ExportedBill) -> bool {
+        let of = exported.rows.first().and_then(|row| row.line.within(self.ledger.zone())).or(self.reading.extent());
+        let closed = self.reading.closed.as_ref().map(|closed| closed.during);
+        closed.zip(of).is_some_and(|(closed, of)| closed.overlap(of).is_some())
+    }
+
+    /// A bill with closed months against what was frozen with them. That what was frozen is right was proven when they were closed, and that it is the same
+    /// still is a check of its own.
+    async fn check_frozen(&self, exported: &ExportedBill) -> Result<Findings, Error> {
+        let mut out = Findings::of_time();
+        let Some(first) = exported.rows.first() else { return Ok(out) };
+        let zone = self.ledger.zone();
+        let book = match self.reading.prices_in_force(self.book, zone)? {
+            Ok(book) => book,
+            Err(currencies) => {
+                out.fault(&exported.name, "all of it", "one currency", &currencies.to_string());
+                return Ok(out);
+            }
+        };
+        let (range, view) = (first.line.range, first.line.zone);
+        let query = ReportQuery { report: ReportKind::Bill, by: exported.by.clone(), range, zone: view };
+        let all = self.reading.extent().or(range).expect("a closed month is in the books");
+        let slots = query.slots(all, book.as_ref(), zone).map_err(|source| Error::Cut { source })?;
+        let table = report(&self.reading.input(&slots).await?, &slots, book.as_ref(), &query).table;
+        let by = exported.by.len();
+        let figures = FIGURES.map(|name| table.columns.iter().position(|column| column.name == name));
+        let mut expected: BTreeMap<Vec<String>, &Vec<Value>> =
+            table.rows.iter().map(|row| (row[..by].iter().map(text_of).collect(), row)).collect();
+        for row in &exported.rows {
+            let place = place_of(exported, row);
+            let values =
+                row.values.iter().map(|value| value.as_deref().unwrap_or_default().to_owned()).collect::<Vec<_>>();
+            let Some(right) = expected.remove(&values) else {
+                out.fault(&exported.name, &place, "no such row, or one of it", "a row");
+                continue;
+            };
+            out.rows += 1;
+            for ((name, column), found) in FIGURES.iter().zip(figures).zip(&row.figures) {
+                let Some(right) = column.map(|column| figure_of(&right[column])) else { continue };
+                if *found != Some(right.clone()) {
+                    out.fault(
+                        &exported.name,
+                        &format!("{place}, {name}"),
+                        &format!("{right:?}"),
+                        &format!("{found:?}"),
+                    );
+                }
+            }
+        }
+        for (values, _) in expected {
+            out.fault(&exported.name, &values.join(", "), "a row", "none");
+        }
+        Ok(out)
+    }
+
     fn check_exported(&self, exported: &ExportedBill) -> Findings {
         let mut out = Findings::of_time();
         let columns: &[&str] = if self.book.is_some() { &FIGURES } else { &["card_hours", "billed_card_hours"] };

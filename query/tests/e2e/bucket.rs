@@ -96,11 +96,8 @@ fn what_nodes_put_into_a_bucket_is_in_the_books_once_and_no_longer_in_the_bucket
         let (folder, name) = key.rsplit_once('/').unwrap();
         format!("{folder}/refused/{name}")
     };
-    let mut left = vec![
-        "cardhour/incoming/gpu01/notes.txt".to_owned(),
-        kept_aside(&no_parquet),
-        kept_aside(&other_node),
-    ];
+    let mut left =
+        vec!["cardhour/incoming/gpu01/notes.txt".to_owned(), kept_aside(&no_parquet), kept_aside(&other_node)];
     left.sort();
     assert_eq!(server.keys(), left);
     assert_eq!(server.get(&kept_aside(&no_parquet)).unwrap(), b"PAR1");

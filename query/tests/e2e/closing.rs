@@ -118,6 +118,8 @@ fn t14_a_late_job_and_another_owner_are_corrections_in_april_and_march_keeps_its
     );
     std::fs::write(site.ledger().join("prices.toml"), BOOK.replace("18.50", "99.00")).unwrap();
 
+    let exported = site.file("march.csv", &bill);
+    site.ok(&format!("verify --bill {exported}"));
     assert_eq!(canonical(&site, "2026-03"), before);
     assert_eq!(site.ok("report bill --month 2026-03 --by project,user --format csv"), bill);
     let april = statements(&site, "--month 2026-04 --entries");
