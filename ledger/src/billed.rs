@@ -114,9 +114,11 @@ impl Reading {
     async fn open(&self, month: Month, zone: Zone, terms: Terms<'_>) -> Result<Billed, Error> {
         let (slots, input) = self.month(month, zone, terms.book, false).await?;
         let beside = self.beside(month, zone).await?;
-        let Draft { mut entries, rates, holes, unbooked } = beside.draft(month, &input, &slots, terms, None);
+        let Draft { mut entries, rates, holes, mut unbooked } = beside.draft(month, &input, &slots, terms, None);
         if self.open_month() == Some(month) {
-            entries.extend(self.corrections(month, zone).await?);
+            let (corrections, of_closed) = self.corrections(month, zone).await?;
+            entries.extend(corrections);
+            unbooked.extend(of_closed);
         }
         let coverage = Coverage::by_org(&input);
         let statements = issued(month, zone, entries, terms, &coverage, None);
@@ -148,24 +150,26 @@ impl Reading {
         Ok(beside.draft(closing.month, &input, &slots, terms, None).entries)
     }
 
-    /// What the facts of today change in closed months, as entries of the open month.
-    async fn corrections(&self, open: Month, zone: Zone) -> Result<Vec<Entry>, Error> {
-        let Some(closed) = &self.closed else { return Ok(Vec::new()) };
+    /// What the facts of today change in closed months, as entries of the open month; and what of their costs can't be booked.
+    async fn corrections(&self, open: Month, zone: Zone) -> Result<(Vec<Entry>, Vec<String>), Error> {
+        let Some(closed) = &self.closed else { return Ok(Default::default()) };
         let mut standing: BTreeMap<Month, Vec<Entry>> = BTreeMap::new();
         for entry in closed.entries().await? {
             standing.entry(entry.key.original_period).or_default().push(entry);
         }
-        let mut out = Vec::new();
+        let (mut out, mut unbooked) = (Vec::new(), Vec::new());
         for closing in &closed.closings {
             let (book, policy) = (closing.price_book()?, closing.billing_policy()?);
             let (slots, input) = self.month(closing.month, zone, &book, true).await?;
             let (terms, rates) = (Terms { book: &book, policy: &policy }, closing.absorbed_rates()?);
             let beside = self.beside(closing.month, zone).await?;
-            let fresh = beside.draft(closing.month, &input, &slots, terms, rates.as_ref()).entries;
+            let Draft { entries: fresh, unbooked: lacking, .. } =
+                beside.draft(closing.month, &input, &slots, terms, rates.as_ref());
+            unbooked.extend(lacking);
             let stands = standing.remove(&closing.month).unwrap_or_default();
             out.extend(corrections(open, &stands, &fresh));
         }
-        Ok(out)
+        Ok((out, unbooked))
     }
 
     /// The usage of a month, and the slots it is numbered by.

@@ -14,7 +14,6 @@ use cardhour_books::line::Line;
 use cardhour_books::prices::PriceBook;
 use cardhour_books::reconcile;
 use cardhour_books::report::{Dimension, ReportInput, ReportKind, ReportQuery, local, report};
-use cardhour_books::statement::BillingPolicy;
 use cardhour_books::table::Table;
 use cardhour_books::trace::trace;
 use cardhour_domain::{BUCKET_MS, Interval, Timestamp, Zone};
@@ -232,12 +231,6 @@ impl Books {
         }
         if let Some(user) = &request.user {
             made.table.title = format!("{} of {user}", made.table.title);
-        }
-        // What is paid in the end is on the statements; a faulty policy is theirs to complain of.
-        let is_plain = |(policy, _): &(BillingPolicy, String)| *policy == BillingPolicy::default();
-        if request.report == ReportKind::Bill && self.billing_policy().is_ok_and(|policy| !is_plain(&policy)) {
-            let what = "held time at the price book's prices; what the billing policy makes of it is on the statements: cardhour statement --month MONTH";
-            made.table.notes.push(what.to_owned());
         }
         self.remark(&mut made.table);
         Ok(Reported { has_holes: !made.holes.is_empty(), table: made.table })

@@ -57,7 +57,7 @@ impl Loaded {
 
 impl Books {
     /// What `budgets.toml` in the ledger's folder says; none where there is none. Errors: it can't be read, or is faulty.
-    pub fn budget_file(&self) -> Result<Option<Budgets>, Error> {
+    pub(crate) fn budget_file(&self) -> Result<Option<Budgets>, Error> {
         let Some(path) = self.ledger().folder().map(|folder| folder.join(BUDGETS_FILE)) else { return Ok(None) };
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,

@@ -86,6 +86,7 @@ pub async fn look(place: &str, config: &Config, args: &DoctorArgs, now: Timestam
             });
             findings.extend(prices(&books, args.prices.as_deref()).await);
             findings.extend(billing(&books));
+            findings.extend(budgets(&books));
             findings.extend(capacity(&books).await);
         }
         Err(error) => {
@@ -183,6 +184,15 @@ async fn prices(books: &Books, file: Option<&Path>) -> Vec<Finding> {
         ],
         Ok(_) => vec![Finding::ok("prices", format!("{about}; all that was held has a price"))],
         Err(error) => vec![Finding::ok("prices", about), failed("books", &error)],
+    }
+}
+
+/// Whether the budgets can be read, and how many there are; none where there is no file.
+fn budgets(books: &Books) -> Option<Finding> {
+    match books.budget_file() {
+        Ok(Some(budgets)) => Some(Finding::ok("budgets", format!("{} budgets", budgets.budgets.len()))),
+        Ok(None) => None,
+        Err(error) => Some(Finding::fail("budgets", chain(&error), "correct the lines that are named")),
     }
 }
 

@@ -18,7 +18,7 @@ pub struct IssuedMonth {
     pub statements: Vec<Statement>,
     /// Sentences of the ledger's own: that it is simulated, that time has no price, that the month was signed off.
     pub remarks: Vec<String>,
-    /// Some of the month's time has no price, and so no entry.
+    /// Something of the month has no entry: time without a price, a cost that can't be booked.
     pub has_holes: bool,
 }
 
@@ -48,7 +48,12 @@ impl Books {
                 unpriced.card_hours()
             ));
         }
-        Ok(IssuedMonth { statements: billed.statements, remarks, has_holes: !unpriced.is_zero() })
+        let is_whole = unpriced.is_zero() && billed.unbooked.is_empty();
+        remarks.extend(billed.unbooked.iter().map(|cost| format!("In no statement: {cost}")));
+        if prices.is_some() && billed.closing.is_some() {
+            remarks.push("The month is closed, and keeps the prices that it was closed by".to_owned());
+        }
+        Ok(IssuedMonth { statements: billed.statements, remarks, has_holes: !is_whole })
     }
 
     /// The bill of some time by the price book in force, beside that by `prices`. Errors: no price book on either side, faulty ones, books of different

@@ -214,7 +214,11 @@ async fn book(scene: &Scene, command: &ImportCommand) -> Result<Exit, Error> {
 }
 
 async fn report(scene: &Scene, global: &Global, args: &ReportArgs) -> Result<Exit, Error> {
-    let mut reported = scene.books().await?.report(&args.request()?).await?;
+    let books = scene.books().await?;
+    let mut reported = books.report(&args.request()?).await?;
+    if args.report == ReportKind::Bill {
+        reported.table.notes.extend(books.note_of_policy());
+    }
     hint(&mut reported.table, global, args.prices.as_deref(), &args.output)?;
     print::table(&reported.table, &args.output)?;
     Ok(if args.report == ReportKind::Bill && reported.has_holes { Exit::No } else { Exit::Done })

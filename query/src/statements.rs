@@ -7,6 +7,7 @@ use crate::billing::{BILLING_FILE, read_policy};
 use crate::books::Books;
 use crate::error::Error;
 use arrow::record_batch::RecordBatch;
+use cardhour_books::bill::describe_holes;
 use cardhour_books::prices::PriceBook;
 use cardhour_books::report::local;
 use cardhour_books::statement::{
@@ -35,6 +36,15 @@ pub struct Approval {
     pub sign_off: Option<Name>,
     /// When.
     pub now: Timestamp,
+}
+
+/// The statements of a month, for people and programs.
+#[derive(Clone, Debug)]
+pub struct Stated {
+    /// A row a statement or an entry.
+    pub table: Table,
+    /// Whether it is all that was asked for: who was named has a statement, and nothing of the month was left out for want of a price.
+    pub is_whole: bool,
 }
 
 /// What became of closing a month, for people.
@@ -76,18 +86,28 @@ impl Books {
         }
     }
 
+    /// What has to be said below a bill: that its held time is not all that is paid. None where it is, and of a faulty policy, of which statements complain.
+    pub(crate) fn note_of_policy(&self) -> Option<String> {
+        let (policy, _) = self.billing_policy().ok()?;
+        let what = "held time at the price book's prices; what the billing policy makes of it is on the statements: \
+                    cardhour statement --month MONTH";
+        (policy != BillingPolicy::default()).then(|| what.to_owned())
+    }
+
     /// The price book that a month is closed by, and its text: both of one look at the file.
     fn terms(&self) -> Result<(PriceBook, String), Error> {
         self.prices_with_text(None)?.ok_or(Error::NoPrices)
     }
 
     /// The statements of a month, or the entries of all or of one organisation's.
-    pub async fn statement(&self, month: Month, org: Option<&str>, entries: bool) -> Result<Table, Error> {
+    pub async fn statement(&self, month: Month, org: Option<&str>, entries: bool) -> Result<Stated, Error> {
         let billed = self.billed(month, None).await?;
+        let left_out = left_out(&billed);
         let mut statements = billed.statements;
         if let Some(org) = org {
             statements = of_org(statements, org);
         }
+        let is_there = org.is_none() || !statements.is_empty();
         let state = match &billed.closing {
             Some(closing) => format!("closed {}", local(self.zone(), closing.at)),
             None => "open".to_owned(),
@@ -101,8 +121,13 @@ impl Books {
         if let Some(closing) = &billed.closing {
             table.notes.extend(self.notes_of(closing));
         }
+        let is_whole = left_out.is_empty();
+        table.notes.extend(left_out);
+        if let (Some(org), false) = (org, is_there) {
+            table.notes.push(format!("{org:?} has no statement of {month}"));
+        }
         self.remark(&mut table);
-        Ok(table)
+        Ok(Stated { table, is_whole: is_whole && is_there })
     }
 
     /// The text of a month whose SHA-256 is signed when it is closed.
@@ -227,7 +252,7 @@ impl Books {
     }
 
     async fn closed_answer(&self, closing: &Closing, was_closed: bool) -> Result<CloseAnswer, Error> {
-        let mut table = self.statement(closing.month, None, false).await?;
+        let mut table = self.statement(closing.month, None, false).await?.table;
         if was_closed {
             table.notes.insert(0, "it was closed before, and nothing opens it again".to_owned());
         }
@@ -312,6 +337,13 @@ impl Books {
     }
 }
 
+/// What of an open month is in no statement, in words.
+pub(crate) fn left_out(billed: &BilledMonth) -> Vec<String> {
+    let mut out = describe_holes(&billed.holes);
+    out.extend(billed.unbooked.iter().map(|cost| format!("in no statement: {cost}")));
+    out
+}
+
 /// What an entry says of itself.
 fn facts(statement: &Statement, entry: &Entry, id: &str) -> Vec<(String, String)> {
     let state = if statement.closed.is_some() { "closed" } else { "open" };
@@ -323,7 +355,23 @@ fn facts(statement: &Statement, entry: &Entry, id: &str) -> Vec<(String, String)
     ];
     let mut add = |name: &str, value: Option<String>| facts.extend(value.map(|value| (name.to_owned(), value)));
     let is_correction = entry.kind() != entry.key.kind;
-    add("corrects", is_correction.then(|| format!("a {} of {}", entry.key.kind.name(), entry.key.original_period)));
+    add(
+        "corrects",
+        is_correction.then(|| format!("an entry of kind {} of {}", entry.key.kind.name(), entry.key.original_period)),
+    );
+    // What is of a line says so below, from the line itself.
+    if entry.key.line().is_none() {
+        let hours = |time: cardhour_domain::CardTime| (!time.is_zero()).then(|| time.card_hours().to_string());
+        let name = |name: &Option<Name>| name.as_ref().map(ToString::to_string);
+        add("org", name(&entry.key.org));
+        add("project", name(&entry.key.project));
+        add("model", name(&entry.key.model));
+        add("price", name(&entry.key.price_line));
+        add("price version", name(&entry.price_version));
+        add("window", name(&entry.key.window));
+        add("card-hours", hours(entry.card_time));
+        add("quantity", entry.quantity.as_ref().map(|(quantity, unit)| format!("{quantity} {unit}")));
+    }
     add("original entry", entry.original_entry.as_ref().map(ToString::to_string));
     add("what", entry.key.what.as_ref().map(ToString::to_string));
     add("reason", entry.reason.as_ref().map(ToString::to_string));

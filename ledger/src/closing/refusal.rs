@@ -33,6 +33,11 @@ pub enum Refusal {
         /// The first month that was closed.
         first: Month,
     },
+    /// Nothing is booked in it, nor before it.
+    Nothing {
+        /// The first month in which something is.
+        first: Option<Month>,
+    },
     /// Months are closed one after the other.
     NotTheNext {
         /// The month that is next.
@@ -82,6 +87,7 @@ impl Refusal {
             Self::EarlierOpen { .. } | Self::Coverage { .. } | Self::AsOf { .. } => true,
             Self::NotOver { .. }
             | Self::BeforeTheFirst { .. }
+            | Self::Nothing { .. }
             | Self::NotTheNext { .. }
             | Self::Holes { .. }
             | Self::Unbooked { .. } => false,
@@ -96,6 +102,8 @@ impl fmt::Display for Refusal {
             Self::BeforeTheFirst { first } => {
                 write!(f, "the first month that was closed is {first}, and no month before it ever will be")
             }
+            Self::Nothing { first: Some(first) } => write!(f, "nothing is booked before {first}"),
+            Self::Nothing { first: None } => f.write_str("nothing is booked"),
             Self::NotTheNext { next } => write!(f, "months are closed one after the other, and {next} is the next"),
             Self::EarlierOpen { first } => write!(
                 f,
@@ -138,10 +146,11 @@ pub(super) async fn refusals(
     match (reading.closings().first(), reading.open_month()) {
         (Some(first), _) if month < first.month => out.push(Refusal::BeforeTheFirst { first: first.month }),
         (_, Some(next)) if month != next => out.push(Refusal::NotTheNext { next }),
-        (None, _) => {
-            let first = first_month(reading, zone).filter(|first| *first < month);
-            out.extend(first.map(|first| Refusal::EarlierOpen { first }));
-        }
+        (None, _) => match first_month(reading, zone) {
+            Some(first) if first < month => out.push(Refusal::EarlierOpen { first }),
+            Some(first) if first == month => {}
+            first => out.push(Refusal::Nothing { first }),
+        },
         _ => {}
     }
     if !billed.holes.is_empty() {
@@ -156,7 +165,8 @@ pub(super) async fn refusals(
             out.push(Refusal::Coverage { of, proven, least });
         }
     }
-    out.extend(as_of(reading, billed, during).await?);
+    let before = reading.closings().last().map(|last| last.month.interval(zone).start());
+    out.extend(as_of(reading, billed, during, before).await?);
     Ok(out)
 }
 
@@ -176,13 +186,20 @@ fn pool(billed: &Billed) -> Option<Decimal> {
     (capacity - unaccounted).ratio_of(capacity)
 }
 
-/// Clusters with usage in the month whose sources don't speak for all of it.
-async fn as_of(reading: &Reading, billed: &Billed, during: Interval) -> Result<Vec<Refusal>, Error> {
-    let clusters: BTreeSet<Name> = billed.input.cells.iter().map(|cell| cell.cluster.clone()).collect();
+/// Clusters whose sources don't speak for all of the month. One that said nothing since `before`, the start of the last closed month, was missed when that
+/// was closed, and isn't asked for again unless it has usage.
+async fn as_of(
+    reading: &Reading,
+    billed: &Billed,
+    during: Interval,
+    before: Option<Timestamp>,
+) -> Result<Vec<Refusal>, Error> {
+    let with_usage: BTreeSet<Name> = billed.input.cells.iter().map(|cell| cell.cluster.clone()).collect();
     let seen = reading.facts.seen().await?;
     let known = reading.facts.clusters(seen.as_ref()).await?;
     let mut open = open_attempts(reading.facts.of(&JOBS), during).await?;
     let mut out = Vec::new();
+    let clusters: BTreeSet<Name> = with_usage.iter().chain(known.keys()).cloned().collect();
     for name in clusters {
         let until = known.get(&name).and_then(|cluster| {
             let covered = cluster.covered.iter().map(|covered| covered.end()).max();
@@ -190,6 +207,14 @@ async fn as_of(reading: &Reading, billed: &Billed, during: Interval) -> Result<V
             covered.max(watched)
         });
         let open = open.remove(&name).unwrap_or_default();
+        let is_gone = before.is_some_and(|before| until.is_none_or(|until| until < before));
+        let is_retired = known.get(&name).is_some_and(|cluster| {
+            let retired = |node: &cardhour_books::site::Node| node.retired_at.is_some_and(|at| at <= during.start());
+            !cluster.nodes.is_empty() && cluster.nodes.iter().all(retired)
+        });
+        if !with_usage.contains(&name) && open.is_empty() && (is_gone || is_retired) {
+            continue;
+        }
         if until.is_none_or(|until| until < during.end()) || !open.is_empty() {
             out.push(Refusal::AsOf { cluster: name, until, ends: during.end(), open });
         }

@@ -16,12 +16,13 @@ pub(super) async fn statement(scene: &Scene, args: &StatementArgs) -> Result<Exi
         put(&text, Format::Csv, args.output.output_file.as_deref())?;
         return Ok(Exit::Done);
     }
-    let table = match args.month {
-        None => books.closed_months().await?,
-        Some(month) => books.statement(month, args.org.as_deref(), args.entries).await?,
+    let Some(month) = args.month else {
+        print::table(&books.closed_months().await?, &args.output)?;
+        return Ok(Exit::Done);
     };
-    print::table(&table, &args.output)?;
-    Ok(Exit::Done)
+    let stated = books.statement(month, args.org.as_deref(), args.entries).await?;
+    print::table(&stated.table, &args.output)?;
+    Ok(if stated.is_whole { Exit::Done } else { Exit::No })
 }
 
 /// Closes a month, or says why not.

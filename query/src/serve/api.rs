@@ -152,7 +152,7 @@ pub async fn statement(
         let month = query.month.as_deref().map(Month::parse).transpose().map_err(RequestError::from)?;
         let books = &service.0.books;
         let table = match month {
-            Some(month) => books.statement(month, query.org.as_deref(), query.entries).await?,
+            Some(month) => books.statement(month, query.org.as_deref(), query.entries).await?.table,
             None => books.closed_months().await?,
         };
         table_of(&service, &table, format)

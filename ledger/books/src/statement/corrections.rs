@@ -99,6 +99,9 @@ impl<'a> Line<'a> {
 fn reason(before: Sums, after: Sums, currency: Currency) -> Name {
     let of = |sums: Sums| {
         let amount = Money::from_micros(sums.amount, currency).to_minor_string();
+        if before.card_time.is_zero() && after.card_time.is_zero() {
+            return format!("{amount} {currency}");
+        }
         format!("{amount} {currency} for {} card-hours", sums.card_time.card_hours().normalize())
     };
     format!("was {}, is {}", of(before), of(after)).into()

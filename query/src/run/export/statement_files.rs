@@ -27,7 +27,7 @@ pub(super) async fn files(scene: &Scene, args: &StatementFilesArgs, kind: &Kind)
     if asked.is_empty() {
         let of = args.org.as_ref().map_or_else(String::new, |org| format!(" for {org:?}"));
         tell(&format!("there is no statement of {}{of}", args.month));
-        return Ok(if args.org.is_some() { Exit::No } else { Exit::Done });
+        return Ok(Exit::No);
     }
     let folder = &args.output_dir;
     std::fs::create_dir_all(folder).map_err(|source| Error::File {
