@@ -19,6 +19,7 @@ use crate::touched::{NOTE, Touched};
 use arrow::record_batch::RecordBatch;
 use cardhour_books::attempt::{Attempt, Rejected};
 use cardhour_books::holdings::{Claim, held_during};
+use cardhour_books::output::Output;
 use cardhour_books::site::{Coverage, Node, Outage, Reservation};
 use cardhour_books::split::loses_work;
 use cardhour_books::statement::CostItem;
@@ -309,6 +310,21 @@ pub(crate) async fn costs(store: &Store, costs: Vec<CostItem>) -> Result<Booked,
         (month, name, [org, project, user, cluster, pool, model])
     };
     upsert(store, &COSTS, costs, key, |_, _| {}, rows, batch).await
+}
+
+/// Books what jobs brought forth. Nothing is derived from it.
+pub(crate) async fn outputs(store: &Store, outputs: Vec<Output>) -> Result<Booked, Error> {
+    use tables::outputs::{OUTPUTS, batch, rows};
+    let key = |output: &Output| (output.of.clone(), output.unit.clone(), output.at);
+    upsert(store, &OUTPUTS, outputs, key, |_, _| {}, rows, batch).await
+}
+
+/// All that jobs brought forth, in order. Empty where nobody said.
+pub(crate) async fn all_outputs(store: &Store) -> Result<Vec<Output>, Error> {
+    let Some(snapshot) = store.open(&tables::outputs::OUTPUTS).await? else { return Ok(Vec::new()) };
+    let mut outputs = all(&snapshot, tables::outputs::rows).await?;
+    outputs.sort();
+    Ok(outputs)
 }
 
 /// The cost items of a month, in order. Empty where there are none.

@@ -10,6 +10,7 @@ use crate::store::Store;
 use crate::tables::{self, observed_jobs::OBSERVED_JOBS, usage::USAGE};
 use crate::{Error, intake};
 use cardhour_books::attempt::{Attempt, Rejected};
+use cardhour_books::output::Output;
 use cardhour_books::site::{Coverage, Node, Outage, Reservation};
 use cardhour_books::statement::CostItem;
 use cardhour_domain::{Month, Zone};
@@ -144,6 +145,23 @@ impl Ledger {
         let quarantined = intake::quarantine(&self.store, file, rejected).await?;
         let booked = intake::costs(&self.store, costs).await?;
         Ok(Booked { quarantined, ..booked })
+    }
+
+    /// Takes in what jobs brought forth; a row replaces the one of that job or run, unit and time.
+    pub async fn import_outputs(
+        &self,
+        file: &str,
+        outputs: Vec<Output>,
+        rejected: Vec<Rejected>,
+    ) -> Result<Booked, Error> {
+        let quarantined = intake::quarantine(&self.store, file, rejected).await?;
+        let booked = intake::outputs(&self.store, outputs).await?;
+        Ok(Booked { quarantined, ..booked })
+    }
+
+    /// What jobs brought forth, in order.
+    pub async fn outputs(&self) -> Result<Vec<Output>, Error> {
+        intake::all_outputs(&self.store).await
     }
 
     /// What the site listed as costs of a month, in order.

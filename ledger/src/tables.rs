@@ -3,7 +3,8 @@
 //! `jobs`, `nodes`, `reservations`, `outages` and `coverage` are *facts*, what sources said, and so is what nodes told: `samples`, `activity`,
 //! `observations`, `watches`, `devices` and `node_events`, which a ledger of records alone never makes. `holdings`, `observed_jobs`, `gaps`, `usage`
 //! and `conflicts` are *derived* from them and can be made again from nothing else. `jobs_history` keeps versions of attempts that lost,
-//! `quarantine` rows that could not be booked, `costs` what a site listed as costs: a fact that no derived table is made from; `alerts` what was told.
+//! `quarantine` rows that could not be booked, `costs` what a site listed as costs and `outputs` what its jobs brought forth: facts that no
+//! derived table is made from; `alerts` what was told.
 
 pub(crate) mod alerts;
 pub(crate) mod closings;
@@ -18,6 +19,7 @@ pub(crate) mod jobs;
 pub(crate) mod nodes;
 pub(crate) mod observed_jobs;
 pub(crate) mod outages;
+pub(crate) mod outputs;
 pub(crate) mod quarantine;
 pub(crate) mod reservations;
 pub(crate) mod statements;
@@ -52,6 +54,7 @@ pub(crate) const ALL: &[Table] = &[
     outages::OUTAGES,
     coverage::COVERAGE,
     costs::COSTS,
+    outputs::OUTPUTS,
     quarantine::QUARANTINE,
     holdings::HOLDINGS,
     usage::USAGE,

@@ -253,7 +253,9 @@ pub enum Error {
     #[error("cannot lay the table out as columns")]
     Columns(#[from] arrow::error::ArrowError),
     /// No such report over HTTP.
-    #[error("no report {0:?}: take bill, usage, efficiency, idle, waste, capacity, coverage or owners")]
+    #[error(
+        "no report {0:?}: take bill, usage, efficiency, idle, waste, capacity, coverage, owners, inventory, weekly, monthly or output"
+    )]
     NoReport(String),
     /// No such line or entry.
     #[error("no line {0:?} in these books: `report bill` shows the lines there are")]

@@ -23,6 +23,7 @@ use cardhour_books::import::record::{Record, RecordText};
 use cardhour_books::import::site::costs::{COST_FIELDS, costs};
 use cardhour_books::import::site::nodes::{NODE_FIELDS, nodes};
 use cardhour_books::import::site::outages::{OUTAGE_FIELDS, outages};
+use cardhour_books::import::site::outputs::{OUTPUT_FIELDS, outputs};
 use cardhour_books::import::site::reservations::{RESERVATION_FIELDS, reservations};
 use cardhour_books::import::site::{ListError, Listed};
 use cardhour_books::import::when::check_past;
@@ -96,7 +97,8 @@ pub async fn import(books: &Books, command: &ImportCommand, now: Timestamp) -> R
         ImportCommand::Nodes(args)
         | ImportCommand::Reservations(args)
         | ImportCommand::Outages(args)
-        | ImportCommand::Costs(args) => (&args.files, args.output),
+        | ImportCommand::Costs(args)
+        | ImportCommand::Output(args) => (&args.files, args.output),
     };
     let mut all = Tally::default();
     for file in files {
@@ -141,6 +143,16 @@ pub async fn import(books: &Books, command: &ImportCommand, now: Timestamp) -> R
                     read,
                     steps: 0,
                     booked: books.ledger().import_costs(&name, listed.rows, listed.rejected).await?,
+                }
+            }
+            ImportCommand::Output(args) => {
+                let (name, listed) = list(file, args, OUTPUT_FIELDS, outputs)?;
+                let read = listed.rows_read;
+                warn_of(&name, &listed.rejected);
+                Tally {
+                    read,
+                    steps: 0,
+                    booked: books.ledger().import_outputs(&name, listed.rows, listed.rejected).await?,
                 }
             }
         };

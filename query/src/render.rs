@@ -5,7 +5,10 @@
 //!
 //! Start at [`report`] and [`answer`].
 
+pub mod bars;
+mod checkpoint;
 mod csv;
+pub mod curve;
 mod grid;
 mod html;
 mod json;
@@ -14,6 +17,7 @@ pub mod parquet;
 mod people;
 mod table;
 
+pub use checkpoint::checkpoint;
 pub use grid::{Cell, Grid};
 pub use html::styles;
 pub use people::{grid as for_people, grouped, hours, percent, quoted, shown, trace_hint};

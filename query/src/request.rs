@@ -1,5 +1,7 @@
 //! What a report is asked for: the same words on the command line and over HTTP.
 
+use crate::checkpoint::{CheckpointRequest, CheckpointSpan};
+use cardhour_books::checkpoint::{Week, WeekError};
 use cardhour_books::reconcile::ReconcileQuery;
 use cardhour_books::report::{Dimension, DimensionError, ReportKind};
 use cardhour_domain::{Interval, Month, Timestamp, Zone};
@@ -8,6 +10,117 @@ use rust_decimal::Decimal;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
+
+/// A name that `report` takes, on the command line and over HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReportName {
+    /// One table, grouped by what was asked.
+    Books(ReportKind),
+    /// The checkpoint of a week.
+    Weekly,
+    /// The checkpoint of a month.
+    Monthly,
+    /// What a unit of output cost.
+    Output,
+}
+
+impl ReportName {
+    /// All of them: the tables first.
+    pub fn all() -> impl Iterator<Item = Self> {
+        ReportKind::ALL.into_iter().map(Self::Books).chain([Self::Weekly, Self::Monthly, Self::Output])
+    }
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Books(kind) => kind.name(),
+            Self::Weekly => "weekly",
+            Self::Monthly => "monthly",
+            Self::Output => "output",
+        }
+    }
+
+    /// The report of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::all().find(|report| report.name() == name)
+    }
+}
+
+/// What `report` was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// One table.
+    Books(ReportRequest),
+    /// The checkpoint of a week or a month.
+    Checkpoint(CheckpointRequest),
+    /// What a unit of output cost.
+    Output(OutputRequest),
+}
+
+/// What a unit of output cost, over some time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutputRequest {
+    /// Of what time.
+    pub span: Span,
+    /// The zone that the span is said in; none: the ledger's.
+    pub zone: Option<Zone>,
+    /// Another price book than the ledger's.
+    pub prices: Option<PathBuf>,
+}
+
+/// What may say the time of a report, and what doesn't go with every one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// One month.
+    pub month: Option<Month>,
+    /// One week, of the weekly checkpoint alone.
+    pub week: Option<Week>,
+    /// From a moment.
+    pub from: Option<Moment>,
+    /// Up to a moment.
+    pub to: Option<Moment>,
+    /// Groups.
+    pub by: Option<Vec<Dimension>>,
+    /// Zone of the view.
+    pub zone: Option<Zone>,
+    /// Another price book.
+    pub prices: Option<PathBuf>,
+    /// Only what this user held.
+    pub user: Option<String>,
+}
+
+impl Options {
+    /// As a question to the books. Errors: an option that doesn't go with the report, a span that holds nothing.
+    pub fn ask(self, report: ReportName) -> Result<Asked, RequestError> {
+        let Self { month, week, from, to, by, zone, prices, user } = self;
+        let others = from.is_some() || to.is_some() || by.is_some() || zone.is_some() || user.is_some();
+        let takes = |takes| RequestError::Takes { report: report.name(), takes };
+        let of = match report {
+            ReportName::Books(_) if week.is_some() => return Err(takes("no week: only the report weekly does")),
+            ReportName::Books(report) => {
+                let span = Span::from_options(month, from, to)?;
+                let by = by.unwrap_or_else(|| default_by(report));
+                return Ok(Asked::Books(ReportRequest { report, span, by, zone, prices, user }));
+            }
+            ReportName::Output if week.is_some() || by.is_some() || user.is_some() => {
+                return Err(takes("a time, and has its own groups: org, project, model and unit"));
+            }
+            ReportName::Output => {
+                let span = Span::from_options(month, from, to)?;
+                return Ok(Asked::Output(OutputRequest { span, zone, prices }));
+            }
+            ReportName::Weekly if others || month.is_some() => {
+                return Err(takes("a week, and nothing else of time or groups"));
+            }
+            ReportName::Monthly if others || week.is_some() => {
+                return Err(takes("a month, and nothing else of time or groups"));
+            }
+            ReportName::Weekly => CheckpointSpan::Week(week),
+            ReportName::Monthly => CheckpointSpan::Month(month),
+        };
+        Ok(Asked::Checkpoint(CheckpointRequest { of, prices }))
+    }
+}
 
 /// One question to the books.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -238,6 +351,17 @@ pub enum RequestError {
     /// Not a zone or a month.
     #[error(transparent)]
     Zone(#[from] cardhour_domain::ZoneError),
+    /// Not a week.
+    #[error(transparent)]
+    Week(#[from] WeekError),
+    /// An option that doesn't go with the report.
+    #[error("report {report} takes {takes}")]
+    Takes {
+        /// The report.
+        report: &'static str,
+        /// What it takes.
+        takes: &'static str,
+    },
     /// No such format.
     #[error("no format {0:?}: take table, csv, json, parquet, html or md")]
     Format(String),
@@ -290,6 +414,24 @@ mod tests {
         for text in ["", "march", "2026-13-01", "2026-03", "1700000000"] {
             assert!(text.parse::<Moment>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_checkpoint_takes_its_own_time_and_no_groups() {
+        let week = Options { week: Some("2026-W20".parse().unwrap()), ..Options::default() };
+        let month = Options { month: Some(Month::parse("2026-05").unwrap()), ..Options::default() };
+        let of = |asked: Result<Asked, RequestError>| match asked {
+            Ok(Asked::Checkpoint(request)) => Ok(request.of),
+            Ok(Asked::Books(_) | Asked::Output(_)) => panic!("a checkpoint"),
+            Err(error) => Err(error.to_string()),
+        };
+        assert_eq!(of(week.clone().ask(ReportName::Weekly)), Ok(CheckpointSpan::Week(week.week)));
+        assert_eq!(of(month.clone().ask(ReportName::Monthly)), Ok(CheckpointSpan::Month(month.month)));
+        assert_eq!(of(Options::default().ask(ReportName::Weekly)), Ok(CheckpointSpan::Week(None)));
+        let by = Options { by: Some(Vec::new()), ..Options::default() };
+        assert!(of(by.ask(ReportName::Weekly)).is_err() && of(month.ask(ReportName::Weekly)).is_err());
+        assert!(of(week.clone().ask(ReportName::Monthly)).is_err());
+        assert!(week.ask(ReportName::Books(ReportKind::Bill)).is_err());
     }
 
     #[test]

@@ -24,7 +24,7 @@ use crate::incoming::Incoming;
 use crate::init::init;
 use crate::maintained;
 use crate::render::{self, quoted, trace_hint};
-use crate::request::ReportRequest;
+use crate::request::{Asked, ReportRequest};
 use crate::serve::node_tokens::NodeTokens;
 use crate::terminal::{Progress, Unit, put, say, style, tell};
 use crate::verified;
@@ -215,13 +215,26 @@ async fn book(scene: &Scene, command: &ImportCommand) -> Result<Exit, Error> {
 
 async fn report(scene: &Scene, global: &Global, args: &ReportArgs) -> Result<Exit, Error> {
     let books = scene.books().await?;
-    let mut reported = books.report(&args.request()?).await?;
-    if args.report == ReportKind::Bill {
+    let request = match args.request()? {
+        Asked::Books(request) => request,
+        Asked::Checkpoint(request) => {
+            let made = books.checkpoint(&request).await?;
+            print::checkpoint(&made, &args.output)?;
+            return Ok(if made.has_holes { Exit::No } else { Exit::Done });
+        }
+        Asked::Output(request) => {
+            let made = books.output(&request).await?;
+            print::table(&made.table, &args.output)?;
+            return Ok(if made.has_holes { Exit::No } else { Exit::Done });
+        }
+    };
+    let mut reported = books.report(&request).await?;
+    if request.report == ReportKind::Bill {
         reported.table.notes.extend(books.note_of_policy());
     }
     hint(&mut reported.table, global, args.prices.as_deref(), &args.output)?;
     print::table(&reported.table, &args.output)?;
-    Ok(if args.report == ReportKind::Bill && reported.has_holes { Exit::No } else { Exit::Done })
+    Ok(if request.report == ReportKind::Bill && reported.has_holes { Exit::No } else { Exit::Done })
 }
 
 /// Adds how to trace a line, where that needs options that were typed here.

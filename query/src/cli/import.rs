@@ -42,6 +42,12 @@ pub enum ImportCommand {
         said, or is quantity × unit_price, or the measured energy of the month × tariff_per_kwh. A later row of the same month, name, owner and \
         cards replaces the one before.")]
     Costs(SiteArgs),
+    /// Output: what jobs brought forth, for its cost by unit
+    #[command(after_help = "Example:\n  cardhour import output tokens.csv\n\n\
+        CSV, JSON lines or TOML ([[output]]); the file itself tells which. Columns: job_id and cluster, or attempt_key; unit (tokens, samples, \
+        experiments, or a word of your own), amount (a whole number), at (when it was counted; absent: when the job was over); a map says otherwise. \
+        A later row of the same job or run, unit and time replaces the one before. `cardhour report output` divides cost and card-hours by it.")]
+    Output(SiteArgs),
     /// Metrics: what cards did, from logs, exporters' text, a running Prometheus, or any table with a map
     #[command(after_help = "Examples:\n  \
         cardhour import metrics gpu07.csv gpu07.csv.1 --format nvidia-smi-csv --node gpu07 --zone Asia/Shanghai\n  \
@@ -196,7 +202,7 @@ impl FromStr for Step {
     }
 }
 
-/// Options of `import nodes`, `reservations`, `outages` and `costs`.
+/// Options of `import nodes`, `reservations`, `outages`, `costs` and `output`.
 #[derive(Debug, Args)]
 pub struct SiteArgs {
     /// Files to book; `-` is standard input

@@ -3,7 +3,8 @@
 use super::{parse_month, parse_zone};
 use crate::reconciled_with::{With, WithRequest};
 use crate::render::Format;
-use crate::request::{Moment, ReconcileRequest, ReportRequest, RequestError, Span, default_by};
+use crate::request::{Asked, Moment, Options, ReconcileRequest, ReportName, ReportRequest, RequestError, Span};
+use cardhour_books::checkpoint::Week;
 use cardhour_books::reconcile::ReconcileQuery;
 use cardhour_books::reconcile::outside::billing::Weights;
 use cardhour_books::report::{Dimension, ReportKind};
@@ -59,13 +60,16 @@ impl SpanArgs {
 #[derive(Debug, Args)]
 pub struct ReportArgs {
     /// Which report
-    #[arg(value_parser = report_kind(), value_name = "REPORT")]
-    pub report: ReportKind,
+    #[arg(value_parser = report_name(), value_name = "REPORT")]
+    pub report: ReportName,
+    /// One week, of the report weekly [default: the last one that is over]
+    #[arg(long, value_name = "YYYY-Www", conflicts_with_all = ["month", "from", "to"])]
+    pub week: Option<Week>,
     /// Of what time.
     #[command(flatten)]
     pub span: SpanArgs,
     /// Groups, separated by commas: org, project, user, queue, class, model, node, cluster, pool, state, label.NAME, day, month,
-    /// price, window [default: bill, efficiency, waste by org,project; idle, owners by org,project,user; inventory by
+    /// price, window; weekly, monthly and output have their own [default: bill, efficiency, waste by org,project; idle, owners by org,project,user; inventory by
     /// cluster,node,model; the others in one row]
     #[arg(long, value_name = "A,B,…", value_parser = parse_groups)]
     pub by: Option<Groups>,
@@ -81,16 +85,12 @@ pub struct ReportArgs {
 }
 
 impl ReportArgs {
-    /// As a question to the books. Errors: a span that holds nothing.
-    pub fn request(&self) -> Result<ReportRequest, RequestError> {
-        Ok(ReportRequest {
-            report: self.report,
-            span: self.span.span()?,
-            by: self.by.as_ref().map_or_else(|| default_by(self.report), |groups| groups.0.clone()),
-            zone: self.zone,
-            prices: self.prices.clone(),
-            user: None,
-        })
+    /// As a question to the books. Errors: an option that doesn't go with the report, a span that holds nothing.
+    pub fn request(&self) -> Result<Asked, RequestError> {
+        let SpanArgs { month, from, to } = self.span;
+        let by = self.by.as_ref().map(|groups| groups.0.clone());
+        let (week, zone, prices) = (self.week, self.zone, self.prices.clone());
+        Options { month, week, from, to, by, zone, prices, user: None }.ask(self.report)
     }
 }
 
@@ -223,18 +223,24 @@ pub(super) fn parse_groups(text: &str) -> Result<Groups, String> {
 }
 
 /// The names of the reports, each with what it tells.
-fn report_kind() -> impl TypedValueParser<Value = ReportKind> {
-    let told = |kind: ReportKind| match kind {
-        ReportKind::Usage => "who held how many card-hours, and what came of them",
-        ReportKind::Bill => "what the held card-hours cost",
-        ReportKind::Efficiency => "how much of what was seen was busy",
-        ReportKind::Idle => "what was held and idle, and what that cost",
-        ReportKind::Waste => "where held time went that did no work",
-        ReportKind::Coverage => "how much of the time is proven",
-        ReportKind::Capacity => "what the pool had: held, down, reserved, free, unaccounted",
-        ReportKind::Owners => "who the books name as owners",
-        ReportKind::Inventory => "what cards there are, by the list of nodes and as collectors found them",
+fn report_name() -> impl TypedValueParser<Value = ReportName> {
+    let told = |name: ReportName| match name {
+        ReportName::Books(ReportKind::Usage) => "who held how many card-hours, and what came of them",
+        ReportName::Books(ReportKind::Bill) => "what the held card-hours cost",
+        ReportName::Books(ReportKind::Efficiency) => "how much of what was seen was busy",
+        ReportName::Books(ReportKind::Idle) => "what was held and idle, and what that cost",
+        ReportName::Books(ReportKind::Waste) => "where held time went that did no work",
+        ReportName::Books(ReportKind::Coverage) => "how much of the time is proven",
+        ReportName::Books(ReportKind::Capacity) => "what the pool had: held, down, reserved, free, unaccounted",
+        ReportName::Books(ReportKind::Owners) => "who the books name as owners",
+        ReportName::Books(ReportKind::Inventory) => {
+            "what cards there are, by the list of nodes and as collectors found them"
+        }
+        ReportName::Weekly => "the checkpoint of a week: queue, use, preemption, failures, fragments, cost",
+        ReportName::Monthly => "the checkpoint of a month: was more wanted than there is, or only in one place",
+        ReportName::Output => "cost and card-hours for a unit of output, by team and model",
     };
-    PossibleValuesParser::new(ReportKind::ALL.map(|kind| PossibleValue::new(kind.name()).help(told(kind))))
-        .map(|name| ReportKind::from_name(&name).expect("one of the possible values"))
+    let value = |name: ReportName| PossibleValue::new(name.name()).help(told(name));
+    PossibleValuesParser::new(ReportName::all().map(value))
+        .map(|name| ReportName::from_name(&name).expect("one of the possible values"))
 }

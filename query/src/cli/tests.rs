@@ -1,6 +1,7 @@
 use super::*;
+use crate::checkpoint::CheckpointSpan;
 use crate::render::Format;
-use crate::request::{RequestError, Span};
+use crate::request::{Asked, RequestError, Span};
 use cardhour_books::report::{Dimension, ReportKind};
 use clap::{CommandFactory, error::ErrorKind};
 
@@ -47,10 +48,14 @@ fn the_examples_in_the_help_are_taken() {
         "import reservations reservations.csv",
         "import outages outages.csv",
         "import costs march-costs.csv",
+        "import output tokens.csv",
+        "report output --month 2026-05",
         "report bill --month 2026-03 --by project,user",
         "report usage --by month,model --zone UTC --format csv",
         "report capacity --from 2026-03-01 --to 2026-03-08 --by day",
         "report bill --month 2026-03 --output-file march.html",
+        "report weekly --week 2026-W20 --output-file week.html",
+        "report monthly --month 2026-05 --format md",
         "me --user ann --month 2026-03",
         "sql -f waits.sql --format csv",
         "trace month=2026-03,org=lab,project=vision",
@@ -79,6 +84,8 @@ fn what_cannot_be_asked_is_a_usage_error() {
         "report bill --month 2026-13",
         "report bill --month 2026-03 --from 2026-03-01",
         "report bill --by colour",
+        "report weekly --week 2026-20",
+        "report weekly --week 2026-W20 --month 2026-05",
         "report bill --format xml",
         "report bill --zone Mars",
         "import jobs",
@@ -105,10 +112,25 @@ fn a_report_is_asked_as_it_is_typed() {
     let Command::Report(args) = parse("report usage --by label.team,day --month 2026-03").unwrap().command else {
         panic!("a report");
     };
-    let request = args.request().unwrap();
+    let Asked::Books(request) = args.request().unwrap() else { panic!("a table") };
     assert_eq!(request.report, ReportKind::Usage);
     assert_eq!(request.by, [Dimension::Label("team".into()), Dimension::Day]);
     assert_eq!(request.span, Span::Month(Month::parse("2026-03").unwrap()));
+}
+
+#[test]
+fn a_checkpoint_is_asked_by_week_or_month() {
+    let of = |words: &str| {
+        let Command::Report(args) = parse(words).unwrap().command else { panic!("a report") };
+        match args.request() {
+            Ok(Asked::Checkpoint(request)) => Ok(request.of),
+            Ok(Asked::Books(_) | Asked::Output(_)) => panic!("a checkpoint"),
+            Err(error) => Err(error),
+        }
+    };
+    assert_eq!(of("report weekly --week 2026-W20"), Ok(CheckpointSpan::Week(Some("2026-W20".parse().unwrap()))));
+    assert_eq!(of("report monthly"), Ok(CheckpointSpan::Month(None)));
+    assert!(of("report weekly --month 2026-05").is_err() && of("report monthly --by queue").is_err());
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! A statement as a page made to be printed: one file, no script, nothing fetched.
 
-use super::bars::{Bars, bars};
+use super::bars::bars;
 use super::paper::{self, Paper};
+use crate::render::bars::Bars;
 use askama::Template;
 use cardhour_books::statement::{EntryKind, Figures};
 use cardhour_domain::{CardTime, Money, Name};

@@ -20,14 +20,18 @@ pub fn write(grid: &Grid) -> String {
     Page { grid, style: styles() }.render().expect("a template that compiled writes into memory")
 }
 
+/// Class of a cell: numbers stand to the right.
+pub(super) fn class(grid: &Grid, i: usize) -> &'static str {
+    if grid.is_number[i] { "n" } else { "" }
+}
+
 impl Page<'_> {
     /// What stands in a cell.
     fn shown(&self, cell: &Cell) -> String {
         cell.without_formula()
     }
 
-    /// Class of a cell: numbers stand to the right.
-    fn class(&self, i: &usize) -> &'static str {
-        if self.grid.is_number[*i] { "n" } else { "" }
+    fn class(&self, grid: &Grid, i: &usize) -> &'static str {
+        class(grid, *i)
     }
 }

@@ -34,7 +34,7 @@ fn bold(cell: &Cell) -> String {
 }
 
 /// A text in which nothing is a mark, a tag or the end of a cell.
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -5,6 +5,7 @@ use crate::cli::Output;
 use crate::error::Error;
 use crate::render::{self, Format};
 use crate::terminal::{style, tell};
+use cardhour_books::checkpoint::Checkpoint;
 use cardhour_books::table::Table;
 
 /// A table. Notes that the format has no place for go to standard error. Errors: it can't be rendered or written.
@@ -19,6 +20,19 @@ pub fn table(table: &Table, output: &Output) -> Result<(), Error> {
         // A file is read without a terminal's colours and width.
         let style = if output.output_file.is_some() { render::Style::default() } else { style() };
         render::report(table, format, style)
+    })
+}
+
+/// A checkpoint. Its sentences go to standard error where the format has no place for them. Errors: it can't be rendered or written.
+pub fn checkpoint(checkpoint: &Checkpoint, output: &Output) -> Result<(), Error> {
+    if matches!(output.format()?, Format::Csv | Format::Parquet) {
+        for note in checkpoint.summary.iter().chain(&checkpoint.notes) {
+            tell(&format!("note: {note}"));
+        }
+    }
+    to(output, |format| {
+        let style = if output.output_file.is_some() { render::Style::default() } else { style() };
+        render::checkpoint(checkpoint, format, style)
     })
 }
 

@@ -5,15 +5,16 @@ use super::problem::{Problem, RequestId};
 use crate::clock::now;
 use crate::error::Error;
 use crate::render::{self, Format, Style};
-use crate::request::{Moment, ReconcileRequest, ReportRequest, RequestError, Span, default_by};
+use crate::request::{Asked, Moment, Options, ReconcileRequest, ReportName, RequestError, Span};
 use axum::Json;
 use axum::body::Body;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{Extension, Path, Query, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use cardhour_books::checkpoint::Week;
 use cardhour_books::reconcile::ReconcileQuery;
-use cardhour_books::report::{Dimension, ReportKind};
+use cardhour_books::report::Dimension;
 use cardhour_books::table::Table;
 use cardhour_domain::{Month, Timestamp, Zone};
 use serde::Deserialize;
@@ -31,6 +32,7 @@ pub async fn openapi() -> impl IntoResponse {
 #[serde(deny_unknown_fields)]
 pub struct ReportQuery {
     month: Option<String>,
+    week: Option<String>,
     from: Option<String>,
     to: Option<String>,
     by: Option<String>,
@@ -40,19 +42,19 @@ pub struct ReportQuery {
 }
 
 impl ReportQuery {
-    fn request(&self, report: ReportKind) -> Result<ReportRequest, Error> {
-        Ok(ReportRequest {
-            report,
-            span: span(&self.month, &self.from, &self.to)?,
-            by: self
-                .by
-                .as_deref()
-                .map_or_else(|| Ok(default_by(report)), Dimension::parse_list)
-                .map_err(RequestError::from)?,
+    fn request(&self, report: ReportName) -> Result<Asked, Error> {
+        let moment = |text: &Option<String>| text.as_deref().map(str::parse::<Moment>).transpose();
+        let options = Options {
+            month: self.month.as_deref().map(Month::parse).transpose().map_err(RequestError::from)?,
+            week: self.week.as_deref().map(str::parse::<Week>).transpose().map_err(RequestError::from)?,
+            from: moment(&self.from)?,
+            to: moment(&self.to)?,
+            by: self.by.as_deref().map(Dimension::parse_list).transpose().map_err(RequestError::from)?,
             zone: self.zone.as_deref().map(Zone::parse).transpose().map_err(RequestError::from)?,
             prices: None,
             user: self.user.clone(),
-        })
+        };
+        Ok(options.ask(report)?)
     }
 }
 
@@ -79,10 +81,17 @@ pub async fn report(
         Err(rejection) => return bad_request(&rejection.body_text(), &id),
     };
     let answer = async {
-        let report = ReportKind::from_name(&name).ok_or(Error::NoReport(name))?;
+        let report = ReportName::from_name(&name).ok_or(Error::NoReport(name))?;
         let format = format(query.format.as_deref())?;
-        let table = service.0.books.report(&query.request(report)?).await?.table;
-        table_of(&service, &table, format)
+        let books = &service.0.books;
+        match query.request(report)? {
+            Asked::Books(request) => table_of(&service, &books.report(&request).await?.table, format),
+            Asked::Output(request) => table_of(&service, &books.output(&request).await?.table, format),
+            Asked::Checkpoint(request) => {
+                let made = books.checkpoint(&request).await?;
+                Ok(body_of(&service, render::checkpoint(&made, format, Style::default())?, format))
+            }
+        }
     };
     answer.await.unwrap_or_else(|error| Problem::of(&error, &id).into_response())
 }
@@ -288,10 +297,26 @@ fn header_text(note: &str) -> HeaderValue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::checkpoint::{CheckpointRequest, CheckpointSpan};
+    use crate::request::ReportRequest;
+    use cardhour_books::report::ReportKind;
 
     fn query(address: &str) -> Result<ReportRequest, Error> {
         let Query(query): Query<ReportQuery> = Query::try_from_uri(&address.parse().unwrap()).expect("known names");
-        query.request(ReportKind::Bill)
+        match query.request(ReportName::Books(ReportKind::Bill))? {
+            Asked::Books(request) => Ok(request),
+            Asked::Checkpoint(_) | Asked::Output(_) => panic!("a bill is a table by groups"),
+        }
+    }
+
+    #[test]
+    fn a_checkpoint_is_asked_over_http_as_on_the_command_line() {
+        let uri = "/api/v1/report/weekly?week=2026-W20&format=md".parse().unwrap();
+        let Query(query): Query<ReportQuery> = Query::try_from_uri(&uri).unwrap();
+        let week = CheckpointSpan::Week(Some("2026-W20".parse().unwrap()));
+        let asked = Asked::Checkpoint(CheckpointRequest { of: week, prices: None });
+        assert_eq!(query.request(ReportName::Weekly).unwrap(), asked);
+        assert!(query.request(ReportName::Books(ReportKind::Bill)).is_err(), "a bill has no week");
     }
 
     #[test]
@@ -305,9 +330,14 @@ mod tests {
 
     #[test]
     fn a_wrong_word_in_an_address_is_the_callers_to_mend() {
-        for address in
-            ["/x?month=march", "/x?by=colour", "/x?zone=Mars", "/x?from=2&to=1", "/x?month=2026-03&from=2026-03-01"]
-        {
+        for address in [
+            "/x?month=march",
+            "/x?week=20",
+            "/x?by=colour",
+            "/x?zone=Mars",
+            "/x?from=2&to=1",
+            "/x?month=2026-03&from=2026-03-01",
+        ] {
             let error = query(address).unwrap_err();
             assert_eq!(error.remedy(), crate::error::Remedy::Caller, "{address}: {error}");
         }

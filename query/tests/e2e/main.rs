@@ -7,6 +7,7 @@
 mod boards;
 mod bucket;
 mod budgets;
+mod checkpoints;
 mod closing;
 mod collector;
 mod costs;

@@ -1,14 +1,16 @@
-//! From a site's own lists to what it has, when it was out of service and what it cost: nodes, reservations, outages, costs.
+//! From a site's own lists to what it has, when it was out of service and what it cost, and what its jobs brought forth: nodes, reservations, outages,
+//! costs, output.
 //!
 //! Lists are small and written by hand or by a script, so they come in whatever is at hand: CSV or JSON lines (with our own
-//! column names, or a map), TOML (`[[node]]`, `[[reservation]]`, `[[outage]]`, `[[cost]]`), or the text of `scontrol show node` and
+//! column names, or a map), TOML (`[[node]]`, `[[reservation]]`, `[[outage]]`, `[[cost]]`, `[[output]]`), or the text of `scontrol show node` and
 //! `scontrol show reservation`. Which one it is, the file itself tells.
 //!
-//! Start at [`nodes::nodes`], [`reservations::reservations`], [`outages::outages`] and [`costs::costs`].
+//! Start at [`nodes::nodes`], [`reservations::reservations`], [`outages::outages`], [`costs::costs`] and [`outputs::outputs`].
 
 pub mod costs;
 pub mod nodes;
 pub mod outages;
+pub mod outputs;
 pub mod reservations;
 pub mod rules;
 pub mod scontrol;
