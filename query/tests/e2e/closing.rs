@@ -182,6 +182,32 @@ fn m20_close_says_why_not_and_a_reason_mends_only_what_is_a_matter_of_trust() {
     assert_eq!(Rows::parse(&site.ok("statement --format csv")).only("sign_off"), "job 106 is known");
 }
 
+/// Nobody told anything of April, nor of the year before: neither is closed as a month in which nothing happened.
+#[test]
+fn a_month_that_nobody_speaks_for_is_not_closed_as_an_empty_one() {
+    let site = site();
+    let early = site.run("close --month 2025-03 --by ann --sign-off now");
+    assert_eq!(early.code, Some(1));
+    assert!(format!("{}{}", early.out, early.err).contains("nothing is booked before 2026-03"), "{}", early.out);
+    site.ok("close --month 2026-03 --by ann");
+    let april = site.run("close --month 2026-04 --by ann");
+    assert_eq!(april.code, Some(1), "{}", april.out);
+    assert!(format!("{}{}", april.out, april.err).contains("speak until 2026-04-01T16:00:00Z"), "{}", april.out);
+}
+
+/// What has no price is in no statement, and the statement says so.
+#[test]
+fn a_statement_says_what_it_leaves_out_and_answers_no() {
+    let site = site();
+    std::fs::write(site.ledger().join("prices.toml"), BOOK.replace("per_card", "project = \"vision\"\nper_card"))
+        .unwrap();
+    let stated = site.run("statement --month 2026-03 --format csv");
+    assert_eq!(stated.code, Some(1));
+    assert_eq!(Rows::parse(&stated.out).sum_micros("amount"), micros("740.00"));
+    assert!(stated.err.contains("no price"), "{}", stated.err);
+    assert_eq!(site.run("statement --month 2026-03 --org nobody").code, Some(1));
+}
+
 #[test]
 fn two_who_close_a_month_at_once_close_it_once() {
     let site = site();
