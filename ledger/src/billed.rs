@@ -3,6 +3,7 @@
 //! Start at [`Reading::billed`]. Does not: decide what is owed (that is `cardhour_books::statement`), close anything.
 
 use crate::closed::Closed;
+use crate::closing::sha256_of;
 use crate::intake::{costs_of, frozen_costs};
 use crate::tables::Table;
 use crate::tables::closings::{CLOSINGS, Closing};
@@ -17,7 +18,7 @@ use cardhour_books::report::ReportInput;
 use cardhour_books::slots::Slots;
 use cardhour_books::statement::{
     AbsorbedRates, BillingPolicy, CostItem, Coverage, Draft, Entry, Issue, MonthOfBooks, SignedOff, Statement,
-    corrections, draft, statements,
+    canonical_csv, corrections, draft, statements,
 };
 use cardhour_domain::{AttemptKey, Month, Name, Timestamp, Zone};
 use std::collections::{BTreeMap, BTreeSet};
@@ -70,6 +71,13 @@ pub struct Terms<'a> {
     pub policy: &'a BillingPolicy,
 }
 
+/// Whether a closed month is held against the hash that was signed. Only `verify` reads one without, to tell of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Checked {
+    Against,
+    Not,
+}
+
 impl Reading {
     /// The closed months, in order.
     pub fn closings(&self) -> &[Closing] {
@@ -106,7 +114,7 @@ impl Reading {
     /// Errors: the ledger's own; time that the price book can't cut.
     pub async fn billed(&self, month: Month, zone: Zone, terms: Terms<'_>) -> Result<Billed, Error> {
         match self.closed.as_ref().and_then(|closed| Some((closed, closed.of(month)?))) {
-            Some((closed, closing)) => self.closed_month(closed, closing, zone).await,
+            Some((closed, closing)) => self.closed_month(closed, closing, zone, Checked::Against).await,
             None => self.open(month, zone, terms).await,
         }
     }
@@ -116,6 +124,11 @@ impl Reading {
         let beside = self.beside(month, zone).await?;
         let Draft { mut entries, rates, holes, mut unbooked } = beside.draft(month, &input, &slots, terms, None);
         if self.open_month() == Some(month) {
+            let closed = self.closings().first().map(|closing| closing.amount.currency());
+            if let Some(closed) = closed.filter(|closed| *closed != terms.book.currency()) {
+                let (closed, book) = (closed.to_string(), terms.book.currency().to_string());
+                return Err(Error::OtherCurrency { closed, book });
+            }
             let (corrections, of_closed) = self.corrections(month, zone).await?;
             entries.extend(corrections);
             unbooked.extend(of_closed);
@@ -126,7 +139,14 @@ impl Reading {
         Ok(Billed { month, statements, input, slots, book, policy, rates, holes, unbooked, sick, closing: None })
     }
 
-    async fn closed_month(&self, closed: &Closed, closing: &Closing, zone: Zone) -> Result<Billed, Error> {
+    /// A closed month as it was closed, held against its hash or as it is.
+    pub(crate) async fn closed_month(
+        &self,
+        closed: &Closed,
+        closing: &Closing,
+        zone: Zone,
+        checked: Checked,
+    ) -> Result<Billed, Error> {
         let (book, policy) = (closing.price_book()?, closing.billing_policy()?);
         let (slots, input) = self.month(closing.month, zone, &book, false).await?;
         let mut entries = closed.entries().await?;
@@ -135,6 +155,12 @@ impl Reading {
         let signed = closing.signed_off();
         let terms = Terms { book: &book, policy: &policy };
         let statements = issued(closing.month, zone, entries, terms, &coverage, Some(&signed));
+        if let Checked::Against = checked
+            && sha256_of(&canonical_csv(&statements)) != closing.sha256
+        {
+            let what = format!("what {} was closed with is not what its hash says: cardhour verify", closing.month);
+            return Err(Error::damaged(ENTRIES.name, what));
+        }
         let (rates, sick) = (closing.absorbed_rates()?, closing.sick()?);
         let (holes, unbooked) = (Vec::new(), Vec::new());
         let (month, closing) = (closing.month, Some(closing.clone()));
@@ -154,7 +180,17 @@ impl Reading {
     async fn corrections(&self, open: Month, zone: Zone) -> Result<(Vec<Entry>, Vec<String>), Error> {
         let Some(closed) = &self.closed else { return Ok(Default::default()) };
         let mut standing: BTreeMap<Month, Vec<Entry>> = BTreeMap::new();
-        for entry in closed.entries().await? {
+        // What is less than was signed would be charged again.
+        let entries = closed.entries().await?;
+        for closing in &closed.closings {
+            let found = entries.iter().filter(|entry| entry.period == closing.month).count() as u64;
+            if found != closing.entries {
+                let what =
+                    format!("{} was closed with {} entries, and {found} are there", closing.month, closing.entries);
+                return Err(Error::damaged(ENTRIES.name, what));
+            }
+        }
+        for entry in entries {
             standing.entry(entry.key.original_period).or_default().push(entry);
         }
         let (mut out, mut unbooked) = (Vec::new(), Vec::new());

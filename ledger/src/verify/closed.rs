@@ -1,7 +1,7 @@
 //! Closed months against what was frozen with them (LED-5): their text has the hash that was signed, and what was frozen comes to the same entries again.
 
 use super::findings::Findings;
-use crate::billed::Terms;
+use crate::billed::Checked;
 use crate::closing::sha256_of;
 use crate::tables::closings::CLOSINGS;
 use crate::tables::entries::ENTRIES;
@@ -23,8 +23,8 @@ pub(super) async fn check(ledger: &Ledger, reading: &Reading) -> Result<Option<C
     let (mut signed, mut again) = (Findings::default(), Findings::default());
     for closing in reading.closings() {
         let place = closing.month.to_string();
-        let (book, policy) = (closing.price_book()?, closing.billing_policy()?);
-        let billed = reading.billed(closing.month, zone, Terms { book: &book, policy: &policy }).await?;
+        let closed = reading.closed.as_ref().expect("it has closings");
+        let billed = reading.closed_month(closed, closing, zone, Checked::Not).await?;
         let entries: Vec<Entry> = billed.statements.iter().flat_map(|statement| statement.entries.clone()).collect();
         signed.rows += entries.len() as u64;
         let hash = sha256_of(&canonical_csv(&billed.statements));

@@ -3,7 +3,6 @@
 use super::{Output, parse_month};
 use cardhour_domain::Month;
 use clap::Args;
-use clap::builder::NonEmptyStringValueParser;
 
 /// Options of `statement`.
 #[derive(Debug, Args)]
@@ -32,13 +31,13 @@ pub struct CloseArgs {
     #[arg(long, value_name = "YYYY-MM", value_parser = parse_month)]
     pub month: Month,
     /// Who approves it [default: you, as $USER says]
-    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "NAME", value_parser = said)]
     pub by: Option<String>,
     /// What there is to say of it
-    #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "TEXT", value_parser = said)]
     pub comment: Option<String>,
     /// Close it although too little is proven or a source is late, for this reason
-    #[arg(long, value_name = "REASON", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "REASON", value_parser = said)]
     pub sign_off: Option<String>,
     /// Show what would be signed, and close nothing
     #[arg(long)]
@@ -46,4 +45,12 @@ pub struct CloseArgs {
     /// How and where to print.
     #[command(flatten)]
     pub output: Output,
+}
+
+/// A text that says something. Errors: nothing but white space.
+fn said(text: &str) -> Result<String, String> {
+    match text.trim() {
+        "" => Err("says nothing".to_owned()),
+        text => Ok(text.to_owned()),
+    }
 }

@@ -10,7 +10,14 @@ pub fn write(statement: &Statement) -> Vec<u8> {
     let mut out = csv::WriterBuilder::new().terminator(csv::Terminator::Any(b'\n')).from_writer(Vec::new());
     let written = out
         .write_record(&grid.header)
-        .and_then(|()| grid.rows.iter().try_for_each(|row| out.write_record(row.iter().map(Cell::without_formula))));
+        .and_then(|()| grid.rows.iter().try_for_each(|row| out.write_record(row.iter().map(harmless))));
     written.expect("rows as long as the header, into memory");
     out.into_inner().expect("into memory")
+}
+
+/// A cell that begins no formula. A whole number below zero, such as the card-time of a correction, is none.
+fn harmless(cell: &Cell) -> String {
+    let digits = cell.text().strip_prefix('-').unwrap_or_default();
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    if is_number { cell.text().to_owned() } else { cell.without_formula() }
 }

@@ -39,7 +39,7 @@ pub fn canonical_csv(statements: &[Statement]) -> Vec<u8> {
     let mut out = csv::WriterBuilder::new().terminator(csv::Terminator::Any(b'\n')).from_writer(Vec::new());
     let written = out.write_record(COLUMNS).and_then(|()| {
         statements.iter().try_for_each(|statement| {
-            statement.entries.iter().try_for_each(|entry| out.write_record(&record(statement, entry)))
+            statement.entries.iter().try_for_each(|entry| out.write_record(record(statement, entry)))
         })
     });
     written.expect("records as long as the header, into memory");

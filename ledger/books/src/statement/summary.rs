@@ -104,12 +104,15 @@ pub struct CorrectionFigures {
     pub amount: Money,
 }
 
+/// Figures of a project's users.
+type ByUser<'a> = BTreeMap<&'a Option<Name>, Figures>;
+
 impl Summary {
     /// Of a statement.
     pub fn of(statement: &Statement) -> Self {
         let currency = statement.total.currency();
         let mut all = Figures::none(currency);
-        let mut projects: BTreeMap<&Option<Name>, (Figures, BTreeMap<&Option<Name>, Figures>)> = BTreeMap::new();
+        let mut projects: BTreeMap<&Option<Name>, (Figures, ByUser<'_>)> = BTreeMap::new();
         let mut models: BTreeMap<(&Option<Name>, &Option<Name>), Figures> = BTreeMap::new();
         let mut beside: BTreeMap<_, BesideFigures> = BTreeMap::new();
         let mut corrections = Vec::new();
