@@ -264,6 +264,9 @@ async fn attempts_in(
     Ok(parts.into_iter().flat_map(|(_, attempts)| attempts).collect())
 }
 
+/// Where each attempt is: of the books as they stand (none), and of closed months by their number.
+type Indexes = HashMap<Option<u32>, HashMap<AttemptKey, u32>>;
+
 /// Attempts of the books as they stand (none), and of closed months by their number.
 #[derive(Default)]
 struct Gathered {
@@ -276,10 +279,10 @@ impl Gathered {
     }
 
     /// All of them in order of their keys, those that are the same in several once; and which is which.
-    fn numbered(mut self) -> (Vec<ReportAttempt>, HashMap<Option<u32>, HashMap<AttemptKey, u32>>) {
+    fn numbered(mut self) -> (Vec<ReportAttempt>, Indexes) {
         self.all.sort_by(|(a, of_a), (b, of_b)| (&a.key, of_a).cmp(&(&b.key, of_b)));
         let mut attempts: Vec<ReportAttempt> = Vec::with_capacity(self.all.len());
-        let mut indexes: HashMap<Option<u32>, HashMap<AttemptKey, u32>> = HashMap::new();
+        let mut indexes = Indexes::new();
         for (attempt, of) in self.all {
             let same = attempts.iter().rposition(|known| *known == attempt || known.key != attempt.key);
             let index = match same.filter(|&index| attempts[index] == attempt) {

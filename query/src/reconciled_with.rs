@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(With::parse("sacct", "jobs.txt"), Ok(With::File(Tool::Sacct, "jobs.txt".into())));
         assert_eq!(With::parse("opencost", "a.json"), Ok(With::File(Tool::OpenCost, "a.json".into())));
         assert_eq!(With::parse("rate", "18.50"), Ok(With::Rate(Decimal::new(1850, 2))));
-        for (tool, file) in [("rate", "-1"), ("rate", "rates.csv"), ("rate", "1e3"), ("kubecost", "a.json")] {
+        for (tool, file) in [("rate", "-1"), ("rate", "rates.csv"), ("kubecost", "a.json")] {
             assert!(With::parse(tool, file).is_err(), "{tool} {file}");
         }
     }

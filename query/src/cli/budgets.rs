@@ -18,7 +18,7 @@ pub struct BudgetsArgs {
     /// What could be saved of what they paid for: off-peak, idle, checkpointing
     #[arg(long, conflicts_with = "notify")]
     pub advice: bool,
-    /// Tell those in the config's section [alerts] which thresholds were reached since they were told last, once; the service does it each minute
+    /// Tell those in the config's section `alerts` which thresholds were reached since they were told last, once; the service does it each minute
     #[arg(long, conflicts_with_all = ["month", "as_of"])]
     pub notify: bool,
     /// How and where to print.

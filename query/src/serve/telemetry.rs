@@ -360,7 +360,7 @@ mod tests {
             as_of: Some(Timestamp::from_unix_s(1_775_000_000)),
             month_start: Some(Timestamp::from_unix_s(1_772_294_400)),
             month_cost: vec![("CNY".to_owned(), hours(925))],
-            budgets: vec![("lab".to_owned(), [Some(Decimal::new(75, 2)), None])],
+            budgets: vec![("lab".to_owned(), [Some(Decimal::new(75, 2)), Some(Decimal::new(9, 1))])],
             projects: BTreeMap::from([(
                 ("lab".to_owned(), "vision".to_owned()),
                 Project {
@@ -429,6 +429,7 @@ mod tests {
         cardhour_attempts{state="pending"} 0.0
         cardhour_attempts{state="running"} 3.0
         cardhour_books_as_of_timestamp_seconds 1775000000.0
+        cardhour_budget_forecast_ratio{budget="lab"} 0.9
         cardhour_budget_ratio{budget="lab"} 0.75
         cardhour_build_info{version="0.1.0"} 1
         cardhour_card_seconds{state="free"} 72000.0
