@@ -1,7 +1,7 @@
 //! A settings file as its author wrote it: TOML walked by hand, so that all its faults come at once, each with its line and key.
 //!
 //! `serde` stops at the first fault and forgets the lines. The price book ([`crate::prices`]) and the billing policy
-//! ([`crate::statement::BillingPolicy`]) are read with this. Start at [`read`]. Does not: know any key, touch files.
+//! ([`crate::statement::BillingPolicy`]) are read with this. Start at `read`. Does not: know any key, touch files.
 
 use cardhour_domain::Name;
 use rust_decimal::Decimal;

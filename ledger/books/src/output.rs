@@ -1,6 +1,6 @@
 //! What jobs brought forth, as a site counts it: tokens, samples, experiments; and what a unit of it cost.
 //!
-//! The books know what a job held and what that cost; what came of it only its owner knows. `import output` takes that in, and [`per_unit`] divides the one by
+//! The books know what a job held and what that cost; what came of it only its owner knows. `import output` takes that in, and [`per_unit()`] divides the one by
 //! the other. Start at [`Output`]. Does not: guess an output, or weigh one unit against another.
 
 mod per_unit;

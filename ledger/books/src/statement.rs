@@ -7,7 +7,7 @@
 //! cost items ─────────┘                    └─ those of the open month ─► statements, one an org ─ close ─► frozen
 //! ```
 //!
-//! An [`Entry`] is a signed amount of one owner and one month. [`mod@draft`] makes all entries of a month from its usage, its price book and its
+//! An [`Entry`] is a signed amount of one owner and one month. [`draft()`] makes all entries of a month from its usage, its price book and its
 //! [`BillingPolicy`]; the same function is asked again for a closed month, with the book and policy it was closed by, and what then differs from what
 //! stands is a correction in an open month ([`corrections()`]). So a refund, a late job and a new price take one road.
 //!

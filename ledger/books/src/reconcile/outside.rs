@@ -1,6 +1,6 @@
 //! Our books beside what another tool says of the same hours: line by line, each difference with its reason.
 //!
-//! Readers ([`sreport`], [`sacct`], [`opencost`]) make [`Theirs`] of a report; [`explain`] holds the attempts of the books against it and cuts
+//! Readers ([`sreport`], [`sacct`], [`opencost`]) make [`Theirs`] of a report; [`explain()`] holds the attempts of the books against it and cuts
 //! the difference of each line into [`Cause`]s that add up to it exactly; [`table()`] shows that. [`rate`] is the same for money: a bill beside one
 //! price an hour by hand. What no cause can be named for stays [`Cause::Unexplained`].
 //!
