@@ -14,7 +14,7 @@ use cardhour_domain::{CardShare, CardTime, Currency, Interval, JobState, Name, Z
 use chrono::NaiveDate;
 use rust_decimal::Decimal;
 use rustc_hash::FxHashMap;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What one attempt held of one model in a span.
 #[derive(Clone, Debug)]
@@ -48,6 +48,12 @@ impl Sum {
             *self.cost.get_or_insert(0) += cost;
         }
         self.lost_cost += other.lost_cost;
+    }
+
+    /// Of what some attempts held.
+    pub fn of_attempts(held: &[Held<'_>], attempts: &[u32]) -> Self {
+        let among: BTreeSet<u32> = attempts.iter().copied().collect();
+        Self::of(held.iter().filter(|held| held.attempt.is_some_and(|one| among.contains(&one))).map(|held| &held.sum))
     }
 
     pub fn of<'s>(all: impl IntoIterator<Item = &'s Self>) -> Self {

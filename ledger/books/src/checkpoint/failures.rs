@@ -47,9 +47,7 @@ pub(super) fn section(facts: &Facts<'_>, held: &[Held<'_>], days: Days) -> Secti
 }
 
 fn figures(facts: &Facts<'_>, held: &[Held<'_>], ended: &[u32]) -> Vec<Value> {
-    let among: BTreeSet<u32> = ended.iter().copied().collect();
-    let sum =
-        Sum::of(held.iter().filter(|held| held.attempt.is_some_and(|a| among.contains(&a))).map(|held| &held.sum));
+    let sum = Sum::of_attempts(held, ended);
     let jobs: BTreeSet<&str> = ended.iter().map(|number| facts.attempt(*number).key.job()).collect();
     let last_run = |number: &u32| {
         let mut last = None;

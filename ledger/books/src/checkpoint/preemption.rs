@@ -7,7 +7,6 @@ use super::wait::Spread;
 use super::week::Days;
 use crate::table::{Kind, Value};
 use cardhour_domain::{Interval, JobState};
-use std::collections::BTreeSet;
 
 const STATES: [JobState; 3] = [JobState::Preempted, JobState::Requeued, JobState::Reclaimed];
 
@@ -53,9 +52,7 @@ pub(super) fn section(facts: &Facts<'_>, held: &[Held<'_>], days: Days) -> Secti
 }
 
 fn figures(facts: &Facts<'_>, held: &[Held<'_>], ended: &[u32]) -> Vec<Value> {
-    let among: BTreeSet<u32> = ended.iter().copied().collect();
-    let sum =
-        Sum::of(held.iter().filter(|held| held.attempt.is_some_and(|a| among.contains(&a))).map(|held| &held.sum));
+    let sum = Sum::of_attempts(held, ended);
     let again = Spread::of(ended.iter().filter_map(|number| {
         let end = facts.attempt(*number).held?.end();
         let next = facts.attempt(facts.run_after(*number)?).held.map(Interval::start)?;
