@@ -4,7 +4,8 @@
 
 use crate::closed::Closed;
 use crate::closing::sha256_of;
-use crate::intake::{costs_of, frozen_costs};
+use crate::intake::frozen_costs;
+use crate::sources::Sources;
 use crate::tables::Table;
 use crate::tables::closings::{CLOSINGS, Closing};
 use crate::tables::entries::{ENTRIES, batch as entries_batch};
@@ -20,7 +21,7 @@ use cardhour_books::statement::{
     AbsorbedRates, BillingPolicy, CostItem, Coverage, Draft, Entry, Issue, MonthOfBooks, SignedOff, Statement,
     canonical_csv, corrections, draft, statements,
 };
-use cardhour_domain::{AttemptKey, Month, Name, Timestamp, Zone};
+use cardhour_domain::{AttemptKey, Interval, Month, Name, Timestamp, Zone};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A month as it is billed.
@@ -48,6 +49,8 @@ pub struct Billed {
     pub sick: BTreeSet<AttemptKey>,
     /// How it was closed; none while it is open.
     pub closing: Option<Closing>,
+    /// What it and the closed months are made of, a digest each; of the first open month alone.
+    pub(crate) sources: BTreeMap<Month, Name>,
 }
 
 /// The tables `statements` and `entries` of some months, as those of closed months are stored; of open ones `closing_id` is absent.
@@ -89,24 +92,67 @@ impl Reading {
         self.closed.as_ref().map(Closed::open_month)
     }
 
-    /// The price book in force: in each closed month that by which it was closed, else `open`. None without any. Errors: they are of different
-    /// currencies, [`Err`] inside.
+    /// The price book in force over some time (none: all of it): in each closed month that by which it was closed, else `open`. None without any.
+    ///
+    /// Errors: those of that time are of different currencies, [`Err`] inside. Outside of it nothing is said.
     pub fn prices_in_force(
         &self,
         open: Option<&PriceBook>,
         zone: Zone,
+        during: Option<Interval>,
     ) -> Result<Result<Option<PriceBook>, OtherCurrency>, Error> {
-        let Some(closed) = &self.closed else { return Ok(Ok(open.cloned())) };
-        let frozen: Vec<(Timestamp, PriceBook)> = closed
-            .closings
-            .iter()
-            .map(|closing| Ok((closing.month.interval(zone).end(), closing.price_book()?)))
-            .collect::<Result<_, Error>>()?;
-        let mut books: Vec<(Option<Timestamp>, &PriceBook)> = Vec::new();
-        books.extend(open.map(|open| (Some(closed.during.start()), open)));
-        books.extend(frozen.iter().map(|(until, book)| (Some(*until), book)));
-        books.extend(open.map(|open| (None, open)));
-        Ok(PriceBook::in_turn(&books).map(Some))
+        let mut from = None;
+        let mut asked = Vec::new();
+        for (until, book) in self.books_in_turn(open, zone)? {
+            let is_asked = |during: Interval| {
+                from.is_none_or(|from| from < during.end()) && until.is_none_or(|until| during.start() < until)
+            };
+            if during.is_none_or(is_asked) {
+                asked.push((until, book));
+            }
+            from = until;
+        }
+        let asked: Vec<(Option<Timestamp>, &PriceBook)> = asked.iter().map(|(until, book)| (*until, book)).collect();
+        Ok(if asked.is_empty() { Ok(None) } else { PriceBook::in_turn(&asked).map(Some) })
+    }
+
+    /// A stretch in pieces over each of which the price books in force are of one currency, in order, each with them.
+    pub fn prices_by_currency(
+        &self,
+        open: Option<&PriceBook>,
+        zone: Zone,
+        during: Interval,
+    ) -> Result<Vec<(Interval, Option<PriceBook>)>, Error> {
+        let books = self.books_in_turn(open, zone)?;
+        let mut pieces = Vec::new();
+        let mut from = during.start();
+        for run in books.chunk_by(|(_, one), (_, next)| one.currency() == next.currency()) {
+            let until = run[run.len() - 1].0.map_or(during.end(), |until| until.min(during.end()));
+            let Some(piece) = Interval::new(from, until) else { continue };
+            let of_run: Vec<(Option<Timestamp>, &PriceBook)> = run.iter().map(|(until, book)| (*until, book)).collect();
+            pieces.push((piece, Some(PriceBook::in_turn(&of_run).expect("they are of one currency"))));
+            from = until;
+        }
+        // Without a price book of today nothing after the closed months has a price, nor has anything without closed months.
+        pieces.extend(Interval::new(from, during.end()).map(|rest| (rest, None)));
+        Ok(pieces)
+    }
+
+    /// Every price book in force, in order, each until when.
+    fn books_in_turn(
+        &self,
+        open: Option<&PriceBook>,
+        zone: Zone,
+    ) -> Result<Vec<(Option<Timestamp>, PriceBook)>, Error> {
+        let today = || open.cloned();
+        let Some(closed) = &self.closed else { return Ok(today().map(|open| (None, open)).into_iter().collect()) };
+        let mut books: Vec<(Option<Timestamp>, PriceBook)> = Vec::new();
+        books.extend(today().map(|open| (Some(closed.during.start()), open)));
+        for closing in &closed.closings {
+            books.push((Some(closing.month.interval(zone).end()), closing.price_book()?));
+        }
+        books.extend(today().map(|open| (None, open)));
+        Ok(books)
     }
 
     /// A month as it is billed: a closed one as it was closed; an open one by `terms`, with corrections if it is the first that is open.
@@ -121,22 +167,42 @@ impl Reading {
 
     async fn open(&self, month: Month, zone: Zone, terms: Terms<'_>) -> Result<Billed, Error> {
         let (slots, input) = self.month(month, zone, terms.book, false).await?;
-        let beside = self.beside(month, zone).await?;
+        let sources = Sources::load(self, zone).await?;
+        let beside = Beside::of(&sources, month).await?;
         let Draft { mut entries, rates, holes, mut unbooked } = beside.draft(month, &input, &slots, terms, None);
+        let mut digests = BTreeMap::new();
+        if self.open_month().is_none_or(|open| open == month) {
+            digests.insert(month, sources.digest(month).await?);
+        }
         if self.open_month() == Some(month) {
             let closed = self.closings().first().map(|closing| closing.amount.currency());
             if let Some(closed) = closed.filter(|closed| *closed != terms.book.currency()) {
                 let (closed, book) = (closed.to_string(), terms.book.currency().to_string());
                 return Err(Error::OtherCurrency { closed, book });
             }
-            let (corrections, of_closed) = self.corrections(month, zone).await?;
-            entries.extend(corrections);
-            unbooked.extend(of_closed);
+            let corrected = self.corrections(month, zone, &sources, Unchanged::PassedOver).await?;
+            entries.extend(corrected.entries);
+            unbooked.extend(corrected.unbooked);
+            digests.extend(corrected.sources);
         }
         let coverage = Coverage::by_org(&input);
         let statements = issued(month, zone, entries, terms, &coverage, None);
         let (book, policy, sick) = (terms.book.clone(), terms.policy.clone(), beside.sick);
-        Ok(Billed { month, statements, input, slots, book, policy, rates, holes, unbooked, sick, closing: None })
+        let sources = digests;
+        Ok(Billed {
+            month,
+            statements,
+            input,
+            slots,
+            book,
+            policy,
+            rates,
+            holes,
+            unbooked,
+            sick,
+            closing: None,
+            sources,
+        })
     }
 
     /// A closed month as it was closed, held against its hash or as it is.
@@ -149,8 +215,7 @@ impl Reading {
     ) -> Result<Billed, Error> {
         let (book, policy) = (closing.price_book()?, closing.billing_policy()?);
         let (slots, input) = self.month(closing.month, zone, &book, false).await?;
-        let mut entries = closed.entries().await?;
-        entries.retain(|entry| entry.period == closing.month);
+        let entries = closed.entries(std::iter::once(closing)).await?;
         let coverage = Coverage::by_org(&input);
         let signed = closing.signed_off();
         let terms = Terms { book: &book, policy: &policy };
@@ -162,9 +227,9 @@ impl Reading {
             return Err(Error::damaged(ENTRIES.name, what));
         }
         let (rates, sick) = (closing.absorbed_rates()?, closing.sick()?);
-        let (holes, unbooked) = (Vec::new(), Vec::new());
+        let (holes, unbooked, sources) = (Vec::new(), Vec::new(), BTreeMap::new());
         let (month, closing) = (closing.month, Some(closing.clone()));
-        Ok(Billed { month, statements, input, slots, book, policy, rates, holes, unbooked, sick, closing })
+        Ok(Billed { month, statements, input, slots, book, policy, rates, holes, unbooked, sick, closing, sources })
     }
 
     /// The entries that a closed month comes to by what was frozen with it: those that were booked, but for its corrections.
@@ -176,36 +241,53 @@ impl Reading {
         Ok(beside.draft(closing.month, &input, &slots, terms, None).entries)
     }
 
-    /// What the facts of today change in closed months, as entries of the open month; and what of their costs can't be booked.
-    async fn corrections(&self, open: Month, zone: Zone) -> Result<(Vec<Entry>, Vec<String>), Error> {
-        let Some(closed) = &self.closed else { return Ok(Default::default()) };
-        let mut standing: BTreeMap<Month, Vec<Entry>> = BTreeMap::new();
-        // What is less than was signed would be charged again.
-        let entries = closed.entries().await?;
+    /// What the facts of today change in closed months, as entries of the open month.
+    ///
+    /// Months that are made of what they were made of when the last one was closed have nothing new: unless asked, they are not worked out again.
+    pub(crate) async fn corrections(
+        &self,
+        open: Month,
+        zone: Zone,
+        sources: &Sources<'_>,
+        unchanged: Unchanged,
+    ) -> Result<Corrected, Error> {
+        let mut corrected = Corrected::default();
+        let Some(closed) = &self.closed else { return Ok(corrected) };
+        closed.check_entries().await?;
+        let known = closed.closings.last().map(|last| &last.sources);
+        let mut changed = Vec::new();
         for closing in &closed.closings {
-            let found = entries.iter().filter(|entry| entry.period == closing.month).count() as u64;
-            if found != closing.entries {
-                let what =
-                    format!("{} was closed with {} entries, and {found} are there", closing.month, closing.entries);
-                return Err(Error::damaged(ENTRIES.name, what));
+            let digest = sources.digest(closing.month).await?;
+            let is_known = known.and_then(|known| known.get(&closing.month)) == Some(&digest);
+            match unchanged {
+                Unchanged::PassedOver if is_known => {}
+                Unchanged::PassedOver | Unchanged::WorkedOut => changed.push(closing),
             }
+            corrected.sources.insert(closing.month, digest);
         }
-        for entry in entries {
+        if changed.is_empty() {
+            return Ok(corrected);
+        }
+        let mut standing: BTreeMap<Month, Vec<Entry>> = BTreeMap::new();
+        for entry in closed.entries(closed.closings.iter()).await? {
             standing.entry(entry.key.original_period).or_default().push(entry);
         }
-        let (mut out, mut unbooked) = (Vec::new(), Vec::new());
-        for closing in &closed.closings {
+        for closing in changed {
             let (book, policy) = (closing.price_book()?, closing.billing_policy()?);
             let (slots, input) = self.month(closing.month, zone, &book, true).await?;
             let (terms, rates) = (Terms { book: &book, policy: &policy }, closing.absorbed_rates()?);
-            let beside = self.beside(closing.month, zone).await?;
+            let beside = Beside::of(sources, closing.month).await?;
             let Draft { entries: fresh, unbooked: lacking, .. } =
                 beside.draft(closing.month, &input, &slots, terms, rates.as_ref());
-            unbooked.extend(lacking);
+            if !lacking.is_empty() {
+                // Whoever closes over it is told again the next time.
+                corrected.sources.remove(&closing.month);
+            }
+            corrected.unbooked.extend(lacking);
             let stands = standing.remove(&closing.month).unwrap_or_default();
-            out.extend(corrections(open, &stands, &fresh));
+            corrected.entries.extend(corrections(open, &stands, &fresh));
         }
-        Ok((out, unbooked))
+        Ok(corrected)
     }
 
     /// The usage of a month, and the slots it is numbered by.
@@ -220,12 +302,25 @@ impl Reading {
         let input = if live { self.live_input(&slots).await? } else { self.input(&slots).await? };
         Ok((slots, input))
     }
+}
 
-    /// What a month's entries are made of beside its usage.
-    async fn beside(&self, month: Month, zone: Zone) -> Result<Beside, Error> {
-        let costs = costs_of(&self.store, month).await?;
-        Ok(Beside { costs, sick: self.sick(month.interval(zone)).await? })
-    }
+/// What is done with closed months that are made of what they were made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unchanged {
+    PassedOver,
+    /// Only to prove that passing them over changes nothing.
+    WorkedOut,
+}
+
+/// What the facts of today change in closed months.
+#[derive(Debug, Default)]
+pub(crate) struct Corrected {
+    /// Corrections, in the first open month.
+    pub(crate) entries: Vec<Entry>,
+    /// What of their costs can't be booked, in words.
+    pub(crate) unbooked: Vec<String>,
+    /// What each is made of today, a digest.
+    pub(crate) sources: BTreeMap<Month, Name>,
 }
 
 /// What a month's entries are made of beside its usage.
@@ -235,6 +330,10 @@ struct Beside {
 }
 
 impl Beside {
+    async fn of(sources: &Sources<'_>, month: Month) -> Result<Self, Error> {
+        Ok(Self { costs: sources.costs(month), sick: sources.sick(month).await? })
+    }
+
     fn draft(
         &self,
         month: Month,

@@ -5,10 +5,14 @@ use crate::columns::Interned;
 use crate::store::{FileView, Snapshot, Store};
 use crate::tables::closings::{self, CLOSINGS, Closing};
 use crate::tables::entries::{self, ENTRIES};
-use crate::tables::frozen::{CLOSED_JOBS, CLOSED_USAGE};
+use crate::tables::frozen::{CLOSED_JOBS, CLOSED_NODES, CLOSED_RESERVATIONS, CLOSED_USAGE, framed_rows};
+use crate::tables::reservations;
+use cardhour_books::cluster::Frame;
 use cardhour_books::prices::PriceBook;
+use cardhour_books::site::{Node, Reservation};
 use cardhour_books::statement::Entry;
-use cardhour_domain::{Interval, Month, Zone};
+use cardhour_domain::{Interval, Month, Name, Zone};
+use std::collections::BTreeMap;
 
 /// Every closed month of a ledger: a run of months without a hole, since each is closed after the one before it.
 pub(crate) struct Closed {
@@ -19,12 +23,20 @@ pub(crate) struct Closed {
     pub(crate) usage: Snapshot,
     pub(crate) jobs: Snapshot,
     pub(crate) entries: Snapshot,
+    reservations: Snapshot,
+    nodes: Snapshot,
 }
 
 impl Closed {
     /// What is closed; none where nothing ever was.
     pub(crate) async fn load(store: &Store, zone: Zone) -> Result<Option<Self>, Error> {
-        let Some(snapshot) = store.open(&CLOSINGS).await? else { return Ok(None) };
+        let Some(snapshot) = store.open(&CLOSINGS).await? else {
+            // A closing makes its table before it freezes anything.
+            return match store.open(&ENTRIES).await? {
+                None => Ok(None),
+                Some(_) => Err(Error::damaged(CLOSINGS.name, "it is not there, and entries of closed months are")),
+            };
+        };
         let mut closings = all(&snapshot).await?;
         closings.sort_by_key(|closing| closing.month);
         let (Some(first), Some(last)) = (closings.first(), closings.last()) else { return Ok(None) };
@@ -34,13 +46,15 @@ impl Closed {
         if !follows {
             return Err(Error::damaged(CLOSINGS.name, "closed months that don't follow each other"));
         }
-        let (usage, jobs, entries) = futures::future::try_join3(
+        let (usage, jobs, entries, reservations, nodes) = futures::future::try_join5(
             store.open_or_create(&CLOSED_USAGE),
             store.open_or_create(&CLOSED_JOBS),
             store.open_or_create(&ENTRIES),
+            store.open_or_create(&CLOSED_RESERVATIONS),
+            store.open_or_create(&CLOSED_NODES),
         )
         .await?;
-        Ok(Some(Self { closings, during, usage, jobs, entries }))
+        Ok(Some(Self { closings, during, usage, jobs, entries, reservations, nodes }))
     }
 
     pub(crate) fn of(&self, month: Month) -> Option<&Closing> {
@@ -57,19 +71,66 @@ impl Closed {
         snapshot.files.iter().filter(|file| file.is_of(std::iter::once(closing))).cloned().collect()
     }
 
-    /// Every entry of every closed month, each month's in the order of its statements.
-    pub(crate) async fn entries(&self) -> Result<Vec<Entry>, Error> {
+    /// The entries of some closed months, each month's in the order of its statements.
+    pub(crate) async fn entries<'a>(&self, of: impl Iterator<Item = &'a Closing>) -> Result<Vec<Entry>, Error> {
         let mut names = Interned::default();
         let mut out = Vec::new();
-        for closing in &self.closings {
-            let files = Self::files(&self.entries, closing);
-            for (_, batches) in self.entries.read_with(files, None, &[], Ok).await? {
+        for closing in of {
+            for (_, batches) in self.entries.read_with(Self::files(&self.entries, closing), None, &[], Ok).await? {
                 for batch in &batches {
                     out.extend(entries::rows(batch, &mut names)?);
                 }
             }
         }
         Ok(out)
+    }
+
+    /// That every closed month has as many entries as it was closed with. Errors: one hasn't. What is less than was signed would be charged again.
+    pub(crate) async fn check_entries(&self) -> Result<(), Error> {
+        for closing in &self.closings {
+            let found = self.entries.rows_in(Self::files(&self.entries, closing)).await?;
+            if u64::try_from(found) != Ok(closing.entries) {
+                let what =
+                    format!("{} was closed with {} entries, and {found} are there", closing.month, closing.entries);
+                return Err(Error::damaged(ENTRIES.name, what));
+            }
+        }
+        Ok(())
+    }
+
+    /// The reservations that a month was closed with; none where an earlier cardhour closed it, which froze none.
+    pub(crate) async fn reservations(&self, closing: &Closing) -> Result<Option<Vec<Reservation>>, Error> {
+        if !closing.has_frozen(CLOSED_RESERVATIONS.name) {
+            return Ok(None);
+        }
+        let mut names = Interned::default();
+        let mut out = Vec::new();
+        let files = Self::files(&self.reservations, closing);
+        for (_, batches) in self.reservations.read_with(files, None, &[], Ok).await? {
+            for batch in &batches {
+                out.extend(reservations::rows(batch, &mut names)?);
+            }
+        }
+        Ok(Some(out))
+    }
+
+    /// The nodes that a month was accounted by, each with how its cluster was grouped, by cluster and name; none where an earlier cardhour closed it, which
+    /// froze none.
+    pub(crate) async fn nodes(&self, closing: &Closing) -> Result<Option<BTreeMap<Name, (Frame, Vec<Node>)>>, Error> {
+        if !closing.has_frozen(CLOSED_NODES.name) {
+            return Ok(None);
+        }
+        let mut names = Interned::default();
+        let mut out: BTreeMap<Name, (Frame, Vec<Node>)> = BTreeMap::new();
+        for (_, batches) in self.nodes.read_with(Self::files(&self.nodes, closing), None, &[], Ok).await? {
+            for batch in &batches {
+                for (node, frame) in framed_rows(batch, &mut names)? {
+                    out.entry(node.cluster.clone()).or_insert_with(|| (frame, Vec::new())).1.push(node);
+                }
+            }
+        }
+        out.values_mut().for_each(|(_, nodes)| nodes.sort_by(|a, b| a.node.cmp(&b.node)));
+        Ok(Some(out))
     }
 }
 
@@ -85,6 +146,11 @@ async fn all(snapshot: &Snapshot) -> Result<Vec<Closing>, Error> {
 }
 
 impl Closing {
+    /// Whether it froze rows of a table, be they none.
+    fn has_frozen(&self, table: &str) -> bool {
+        self.frozen.as_ref().is_some_and(|frozen| frozen.contains_key(table))
+    }
+
     /// The price book that it was closed by. Errors: its text is no price book, which no closing writes.
     pub fn price_book(&self) -> Result<PriceBook, Error> {
         let damaged = |what: String| Error::damaged(CLOSINGS.name, format!("price book of {}: {what}", self.month));

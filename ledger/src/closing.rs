@@ -15,9 +15,12 @@ use crate::store::{Change, FileView, NewFile, Outcome};
 use crate::tables::closings::{self, CLOSINGS, Closing};
 use crate::tables::costs::COSTS;
 use crate::tables::entries::{self, ENTRIES};
-use crate::tables::frozen::{CLOSED_COSTS, CLOSED_HOLDINGS, CLOSED_JOBS, CLOSED_USAGE, frozen};
+use crate::tables::frozen::{
+    CLOSED_COSTS, CLOSED_HOLDINGS, CLOSED_JOBS, CLOSED_NODES, CLOSED_RESERVATIONS, CLOSED_USAGE, framed, frozen,
+};
 use crate::tables::holdings::HOLDINGS;
 use crate::tables::jobs::JOBS;
+use crate::tables::reservations;
 use crate::tables::statements::{self, STATEMENTS};
 use crate::tables::{Table, usage::USAGE};
 use crate::{Error, Ledger, Reading};
@@ -107,8 +110,8 @@ impl Ledger {
             if !stops.is_empty() {
                 return Ok(CloseOutcome::Refused(stops));
             }
-            let closing = closing_of(request, &reading, &prepared, terms);
-            self.freeze(&reading, &prepared, &closing).await?;
+            let mut closing = closing_of(request, &reading, &prepared, terms);
+            closing.frozen = Some(self.freeze(&reading, &prepared, &closing).await?);
             let add = vec![NewFile::of(None, closings::batch(std::slice::from_ref(&closing)))];
             if let Outcome::Landed = self.store.commit(&snapshot, Change { add, ..Change::default() }).await? {
                 return Ok(CloseOutcome::Done(Box::new(closing)));
@@ -118,8 +121,14 @@ impl Ledger {
         Err(Error::LostRace { table: CLOSINGS.name, tries: TRIES })
     }
 
-    /// Copies all that a month was worked out from, and what it comes to, under the id of its closing.
-    async fn freeze(&self, reading: &Reading, prepared: &Prepared, closing: &Closing) -> Result<(), Error> {
+    /// Copies all that a month was worked out from, and what it comes to, under the id of its closing. How many rows of each table.
+    async fn freeze(
+        &self,
+        reading: &Reading,
+        prepared: &Prepared,
+        closing: &Closing,
+    ) -> Result<BTreeMap<Name, u64>, Error> {
+        let mut counts = BTreeMap::new();
         let (month, id) = (closing.month.to_string(), closing.id.clone());
         let (during, during_month) = (closing.month.interval(self.zone()), closing.month);
 
@@ -127,7 +136,7 @@ impl Ledger {
         let usage = reading.usage.read_with(files, None, &[], move |batches| rows::in_stretch(batches, during)).await?;
         let usage = usage.into_iter().flat_map(|(file, rows)| rows.into_iter().map(move |rows| (file.day, rows)));
         let usage: Vec<_> = usage.map(|(day, rows)| (day, frozen(&CLOSED_USAGE, &rows, &month, &id))).collect();
-        self.add(&CLOSED_USAGE, closing, &usage).await?;
+        counts.insert(CLOSED_USAGE.name.into(), self.add(&CLOSED_USAGE, closing, &usage).await?);
 
         let keys = &prepared.billed.input.attempts;
         let keys: HashSet<String> = keys.iter().map(|attempt| attempt.key.as_str().to_owned()).collect();
@@ -140,7 +149,7 @@ impl Ledger {
                 jobs.extend(batches.iter().map(|rows| (None, frozen(&CLOSED_JOBS, rows, &month, &id))));
             }
         }
-        self.add(&CLOSED_JOBS, closing, &jobs).await?;
+        counts.insert(CLOSED_JOBS.name.into(), self.add(&CLOSED_JOBS, closing, &jobs).await?);
 
         let holdings = self.store.open_or_create(&HOLDINGS).await?;
         let may_overlap = |file: &&FileView| file.may_overlap("started_at", "ended_at", during.start(), during.end());
@@ -148,7 +157,7 @@ impl Ledger {
         let held = holdings.read_with(files, None, &[], move |batches| rows::overlapping(batches, during)).await?;
         let held = held.into_iter().flat_map(|(_, batches)| batches);
         let held: Vec<_> = held.map(|rows| (None, frozen(&CLOSED_HOLDINGS, &rows, &month, &id))).collect();
-        self.add(&CLOSED_HOLDINGS, closing, &held).await?;
+        counts.insert(CLOSED_HOLDINGS.name.into(), self.add(&CLOSED_HOLDINGS, closing, &held).await?);
 
         let costs = self.store.open_or_create(&COSTS).await?;
         let listed = costs
@@ -156,17 +165,30 @@ impl Ledger {
             .await?;
         let listed = listed.into_iter().flat_map(|(_, batches)| batches);
         let listed: Vec<_> = listed.map(|rows| (None, frozen(&CLOSED_COSTS, &rows, &month, &id))).collect();
-        self.add(&CLOSED_COSTS, closing, &listed).await?;
+        counts.insert(CLOSED_COSTS.name.into(), self.add(&CLOSED_COSTS, closing, &listed).await?);
+
+        let known = &prepared.billed.input.reservations;
+        let reserved = [(None, frozen(&CLOSED_RESERVATIONS, &reservations::batch(known), &month, &id))];
+        counts.insert(CLOSED_RESERVATIONS.name.into(), self.add(&CLOSED_RESERVATIONS, closing, &reserved).await?);
+
+        let clusters = reading.live_nodes().await?;
+        let of_cluster = clusters.values().flat_map(|(frame, nodes)| nodes.iter().map(|node| (node, *frame)));
+        let nodes = [(None, frozen(&CLOSED_NODES, &framed(&of_cluster.collect::<Vec<_>>()), &month, &id))];
+        counts.insert(CLOSED_NODES.name.into(), self.add(&CLOSED_NODES, closing, &nodes).await?);
 
         let issued = &prepared.billed.statements;
-        self.add(&STATEMENTS, closing, &[(None, statements::batch(issued, Some(&id)))]).await?;
-        self.add(&ENTRIES, closing, &[(None, entries::batch(issued, Some(&id)))]).await
+        let issued_rows = [(None, statements::batch(issued, Some(&id)))];
+        counts.insert(STATEMENTS.name.into(), self.add(&STATEMENTS, closing, &issued_rows).await?);
+        let entry_rows = [(None, entries::batch(issued, Some(&id)))];
+        counts.insert(ENTRIES.name.into(), self.add(&ENTRIES, closing, &entry_rows).await?);
+        Ok(counts)
     }
 
     /// Adds what a closing freezes to a table, once: its id says what its rows say. Files of closings of earlier months that never landed go: those can't
-    /// land any more.
-    async fn add(&self, table: &Table, closing: &Closing, frozen: &[(Option<i32>, RecordBatch)]) -> Result<(), Error> {
+    /// land any more. How many rows it froze.
+    async fn add(&self, table: &Table, closing: &Closing, frozen: &[(Option<i32>, RecordBatch)]) -> Result<u64, Error> {
         let by_day = rows::by_day(table, frozen)?;
+        let count = by_day.values().map(|rows| rows.num_rows() as u64).sum();
         for attempt in 0..TRIES {
             let snapshot = self.store.open_or_create(table).await?;
             let landed = Closed::load(&self.store, self.zone()).await?.map_or_else(Vec::new, |closed| closed.closings);
@@ -181,10 +203,10 @@ impl Ledger {
                 }
             }
             if add.is_empty() && remove.is_empty() {
-                return Ok(());
+                return Ok(count);
             }
             if let Outcome::Landed = self.store.commit(&snapshot, Change { add, remove, ..Change::default() }).await? {
-                return Ok(());
+                return Ok(count);
             }
             pause(attempt).await;
         }
@@ -245,6 +267,8 @@ fn closing_of(request: &CloseRequest, reading: &Reading, prepared: &Prepared, te
         sick: sick_text(&prepared.billed).into(),
         versions: versions.into(),
         code_version: request.code_version.clone(),
+        frozen: None,
+        sources: prepared.billed.sources.clone(),
     }
 }
 

@@ -155,6 +155,11 @@ impl<'a> Rows<'a> {
         array.as_string_opt::<i32>().ok_or_else(|| self.wrong(name, array))
     }
 
+    /// Text of a column that rows of an earlier landing lack; none of those.
+    pub(crate) fn later_text(&self, name: &str) -> Result<Option<&'a StringArray>, Error> {
+        self.batch.column_by_name(name).map(|_| self.text(name)).transpose()
+    }
+
     pub(crate) fn indexed(&self, name: &str) -> Result<(&'a Int32Array, &'a StringArray), Error> {
         let array = self.column(name)?;
         let indexed = array.as_dictionary_opt::<Int32Type>().ok_or_else(|| self.wrong(name, array))?;

@@ -24,7 +24,7 @@ use cardhour_books::site::{Coverage, Node, Outage, Reservation};
 use cardhour_books::split::loses_work;
 use cardhour_books::statement::CostItem;
 use cardhour_books::versions::{ContentHash, Version, Versioned, resolve};
-use cardhour_domain::{AttemptKey, Interval, Month, Timestamp};
+use cardhour_domain::{AttemptKey, Interval, Timestamp};
 use rustc_hash::FxHashSet;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -327,13 +327,10 @@ pub(crate) async fn all_outputs(store: &Store) -> Result<Vec<Output>, Error> {
     Ok(outputs)
 }
 
-/// The cost items of a month, in order. Empty where there are none.
-pub(crate) async fn costs_of(store: &Store, month: Month) -> Result<Vec<CostItem>, Error> {
+/// The cost items of all months. Empty where there are none.
+pub(crate) async fn all_costs(store: &Store) -> Result<Vec<CostItem>, Error> {
     let Some(snapshot) = store.open(&tables::costs::COSTS).await? else { return Ok(Vec::new()) };
-    let mut costs = all(&snapshot, tables::costs::rows).await?;
-    costs.retain(|item| item.month == month);
-    costs.sort();
-    Ok(costs)
+    all(&snapshot, tables::costs::rows).await
 }
 
 /// The cost items that a closing froze, in order.

@@ -166,7 +166,10 @@ impl Ledger {
 
     /// What the site listed as costs of a month, in order.
     pub async fn costs(&self, month: Month) -> Result<Vec<CostItem>, Error> {
-        intake::costs_of(&self.store, month).await
+        let mut costs = intake::all_costs(&self.store).await?;
+        costs.retain(|item| item.month == month);
+        costs.sort();
+        Ok(costs)
     }
 
     /// Makes the tables that aren't there yet, all at once. They are made when they are needed, too: this is for whoever has time before.

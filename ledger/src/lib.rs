@@ -37,6 +37,7 @@ mod reconciled;
 mod recorded;
 mod segments;
 mod sick;
+mod sources;
 mod store;
 mod tables;
 mod touched;

@@ -14,10 +14,10 @@ use crate::{Error, Ledger};
 use arrow::array::{Array, Int32Array};
 use arrow::record_batch::RecordBatch;
 use cardhour_books::cell::{Cell, SeenBy, UsageFigures};
-use cardhour_books::cluster::{Cluster, Frame, Grouping, Groups};
+use cardhour_books::cluster::{Frame, Grouping, Groups};
 use cardhour_books::inventory::list::{Stock, list};
 use cardhour_books::report::{CapacityCell, ReportAttempt, ReportInput};
-use cardhour_books::site::Node;
+use cardhour_books::site::{Node, Reservation};
 use cardhour_books::slots::Slots;
 use cardhour_domain::{AttemptKey, CardShare, CardState, CardTime, Interval, JobState, Name, Timestamp};
 use rust_decimal::Decimal;
@@ -129,7 +129,24 @@ impl Reading {
             let files = Closed::files(&closed.usage, closing);
             cells.extend(cells_of(&closed.usage, files, slots, index, names.clone(), Part::All).await?);
         }
-        self.with_cells(attempts, cells, slots).await
+        let (mut capacity, mut reservations) = (Vec::new(), Vec::new());
+        let mut open = vec![covers];
+        for closing in &closed.closings {
+            let Some(during) = closing.month.interval(slots.billing_zone()).overlap(covers) else { continue };
+            let Some(clusters) = closed.nodes(closing).await? else { continue };
+            for (name, (frame, nodes)) in &clusters {
+                capacity.extend(capacity_of(name, nodes, frame, slots, &[during]));
+            }
+            reservations.extend(closed.reservations(closing).await?.unwrap_or_default());
+            open = open.into_iter().flat_map(|piece| without(piece, during)).collect();
+        }
+        if !open.is_empty() {
+            capacity.extend(self.live_capacity(slots, &open).await?);
+            let known = self.live_reservations().await?;
+            let is_open = |known: &Reservation| open.iter().any(|piece| known.during.overlap(*piece).is_some());
+            reservations.extend(known.into_iter().filter(is_open));
+        }
+        Ok(ReportInput { attempts, cells, capacity, reservations })
     }
 
     /// As [`Self::input`], but of all time as the facts of today have it, also where that isn't what a closed month was closed by.
@@ -140,24 +157,21 @@ impl Reading {
         let index: HashMap<AttemptKey, u32> =
             attempts.iter().zip(0u32..).map(|(attempt, i)| (attempt.key.clone(), i)).collect();
         let cells = cells_of(&self.usage, self.usage_files(covers), slots, index, names, Part::All).await?;
-        self.with_cells(attempts, cells, slots).await
+        let capacity = self.live_capacity(slots, &[covers]).await?;
+        let mut reservations = self.live_reservations().await?;
+        reservations.retain(|known| known.during.overlap(covers).is_some());
+        Ok(ReportInput { attempts, cells, capacity, reservations })
     }
 
-    async fn with_cells(
-        &self,
-        attempts: Vec<ReportAttempt>,
-        cells: Vec<Cell>,
-        slots: &Slots,
-    ) -> Result<ReportInput, Error> {
-        let mut reservations = Vec::new();
-        let mut own_names = Interned::default();
+    /// The reservations of today, of all time.
+    pub(crate) async fn live_reservations(&self) -> Result<Vec<Reservation>, Error> {
+        let (mut out, mut names) = (Vec::new(), Interned::default());
         for (_, batches) in self.facts.of(&reservations::RESERVATIONS).read(|_| true, None, &[]).await? {
             for batch in &batches {
-                reservations.extend(reservations::rows(batch, &mut own_names)?);
+                out.extend(reservations::rows(batch, &mut names)?);
             }
         }
-        let capacity = self.capacity(slots).await?;
-        Ok(ReportInput { attempts, cells, capacity, reservations })
+        Ok(out)
     }
 
     /// The files of usage that may have buckets of some time.
@@ -172,20 +186,19 @@ impl Reading {
         names: Arc<Mutex<Interned>>,
     ) -> Result<Vec<ReportAttempt>, Error> {
         let snapshot = self.facts.of(&JOBS);
-        let files = snapshot
-            .files
-            .iter()
-            .filter(|file| {
-                file.may_overlap("started_at", "as_of", covers.start(), covers.end())
-                    || file.may_overlap("submitted_at", "submitted_at", covers.start(), covers.end())
-            })
-            .cloned()
-            .collect();
-        let mut attempts = attempts_in(snapshot, files, names.clone()).await?;
+        let mut attempts = attempts_in(snapshot, snapshot.files_of_attempts(covers), names.clone()).await?;
         if let Some(observed) = &self.observed {
             let in_time = |a: &ReportAttempt| a.held.is_some_and(|held| held.overlap(covers).is_some());
             attempts.extend(attempts_in(observed, observed.files.clone(), names).await?.into_iter().filter(in_time));
         }
+        attempts.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+        Ok(attempts)
+    }
+
+    /// Every attempt that only nodes know of, by key.
+    pub(crate) async fn observed_attempts(&self) -> Result<Vec<ReportAttempt>, Error> {
+        let Some(observed) = &self.observed else { return Ok(Vec::new()) };
+        let mut attempts = attempts_in(observed, observed.files.clone(), Arc::default()).await?;
         attempts.sort_unstable_by(|a, b| a.key.cmp(&b.key));
         Ok(attempts)
     }
@@ -204,38 +217,65 @@ impl Reading {
         Ok(Some(Frame { grouping, serves_from, horizon }))
     }
 
-    async fn capacity(&self, slots: &Slots) -> Result<Vec<CapacityCell>, Error> {
-        let mut out = Vec::new();
+    /// The nodes of today, and how each cluster that has some was accounted.
+    pub(crate) async fn live_nodes(&self) -> Result<BTreeMap<Name, (Frame, Vec<Node>)>, Error> {
+        let mut out = BTreeMap::new();
         let seen = self.facts.seen().await?;
         for (name, cluster) in self.facts.clusters(seen.as_ref()).await? {
             if let Some(frame) = self.frame(&name).await? {
-                out.extend(capacity_of(&name, &cluster, &frame, slots));
+                out.insert(name, (frame, cluster.nodes));
             }
         }
         Ok(out)
     }
+
+    /// Capacity of some pieces of the time that `slots` covers, by the nodes of today.
+    async fn live_capacity(&self, slots: &Slots, pieces: &[Interval]) -> Result<Vec<CapacityCell>, Error> {
+        let clusters = self.live_nodes().await?;
+        Ok(clusters.iter().flat_map(|(name, (frame, nodes))| capacity_of(name, nodes, frame, slots, pieces)).collect())
+    }
 }
 
-/// Capacity of one cluster by group and slot. Nodes that serve from when to when is mostly the same: its slots are counted once.
-fn capacity_of(name: &Name, cluster: &Cluster, frame: &Frame, slots: &Slots) -> Vec<CapacityCell> {
-    let groups = Groups::new(&cluster.nodes, frame.grouping);
+impl Snapshot {
+    /// The files of `jobs` that may have attempts which held something or were submitted in some time.
+    pub(crate) fn files_of_attempts(&self, during: Interval) -> Vec<FileView> {
+        let (start, end) = (during.start(), during.end());
+        let may = |file: &&FileView| {
+            file.may_overlap("started_at", "as_of", start, end)
+                || file.may_overlap("submitted_at", "submitted_at", start, end)
+        };
+        self.files.iter().filter(may).cloned().collect()
+    }
+}
+
+/// What is left of a stretch without another: none, one or two pieces.
+fn without(stretch: Interval, other: Interval) -> impl Iterator<Item = Interval> {
+    let before = Interval::new(stretch.start(), stretch.end().min(other.start()));
+    let after = Interval::new(stretch.start().max(other.end()), stretch.end());
+    [before, after].into_iter().flatten()
+}
+
+/// Capacity of one cluster by group and slot, in some pieces of time. Nodes that serve from when to when is mostly the same: its slots are counted once.
+fn capacity_of(name: &Name, nodes: &[Node], frame: &Frame, slots: &Slots, pieces: &[Interval]) -> Vec<CapacityCell> {
+    let groups = Groups::new(nodes, frame.grouping);
     let mut lengths: HashMap<Interval, BTreeMap<u32, i64>> = HashMap::new();
     let mut sums: BTreeMap<(usize, u32), CardTime> = BTreeMap::new();
-    for node in &cluster.nodes {
-        let service = frame.service(node).and_then(|service| service.overlap(slots.covers()));
-        let (Some(group), Some(service)) = (groups.of_node(&node.node), service) else { continue };
-        let by_slot = lengths.entry(service).or_insert_with(|| {
-            let mut by_slot = BTreeMap::new();
-            for (bucket, piece) in service.buckets() {
-                if let Some(slot) = slots.slot_of(bucket) {
-                    *by_slot.entry(slot).or_default() += piece.length_ms();
+    for node in nodes {
+        let (Some(group), Some(service)) = (groups.of_node(&node.node), frame.service(node)) else { continue };
+        for piece in pieces.iter().filter_map(|piece| service.overlap(*piece)) {
+            let by_slot = lengths.entry(piece).or_insert_with(|| {
+                let mut by_slot = BTreeMap::new();
+                for (bucket, piece) in piece.buckets() {
+                    if let Some(slot) = slots.slot_of(bucket) {
+                        *by_slot.entry(slot).or_default() += piece.length_ms();
+                    }
                 }
+                by_slot
+            });
+            for (slot, ms) in by_slot {
+                let time = CardTime::from_part_ms(i128::from(node.cards.parts()) * i128::from(*ms));
+                *sums.entry((group, *slot)).or_default() += time;
             }
-            by_slot
-        });
-        for (slot, ms) in by_slot {
-            let time = CardTime::from_part_ms(i128::from(node.cards.parts()) * i128::from(*ms));
-            *sums.entry((group, *slot)).or_default() += time;
         }
     }
     sums.into_iter()

@@ -18,11 +18,11 @@ const TOLD_LATE_MS: i64 = 60_000;
 
 impl Reading {
     /// Those that held such a card in some time. Records that don't say which card they had are not among them.
-    pub(crate) async fn sick(&self, during: Interval) -> Result<BTreeSet<AttemptKey>, Error> {
+    pub(crate) async fn sick(&self, events: &[NodeEvent], during: Interval) -> Result<BTreeSet<AttemptKey>, Error> {
         let mut faults: BTreeMap<Name, Vec<Timestamp>> = BTreeMap::new();
-        for event in self.facts.events().await?.into_iter().filter(|event| during.contains(event.at)).filter(is_fatal) {
-            if let Some(card) = event.card_uuid {
-                faults.entry(card).or_default().push(event.at);
+        for event in events.iter().filter(|event| during.contains(event.at) && is_fatal(event)) {
+            if let Some(card) = &event.card_uuid {
+                faults.entry(card.clone()).or_default().push(event.at);
             }
         }
         if faults.is_empty() {

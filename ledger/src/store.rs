@@ -371,7 +371,7 @@ impl Snapshot {
     }
 
     /// How many rows files have: as the log says, else as they are.
-    async fn rows_in(&self, files: Vec<FileView>) -> Result<i64, Error> {
+    pub(crate) async fn rows_in(&self, files: Vec<FileView>) -> Result<i64, Error> {
         let (said, unsaid): (Vec<_>, Vec<_>) = files.into_iter().partition(|file| file.rows().is_some());
         let said: i64 = said.iter().filter_map(FileView::rows).sum();
         Ok(said + self.count(unsaid).await?)

@@ -87,6 +87,8 @@ pub(crate) const OF_CLOSINGS: &[Table] = &[
     frozen::CLOSED_JOBS,
     frozen::CLOSED_HOLDINGS,
     frozen::CLOSED_COSTS,
+    frozen::CLOSED_RESERVATIONS,
+    frozen::CLOSED_NODES,
 ];
 
 /// What cardhour itself did: made when there is something of it to remember.

@@ -215,8 +215,14 @@ impl Ledger {
 
         bills::check(self, &stored, &reading, book, bill, &mut verdict).await?;
         if let Some(closed) = closed::check(self, &reading).await? {
+            verdict.add(Law::Led5, "all that was frozen with each closed month is there", closed.there);
             verdict.add(Law::Led5, "the text of each closed month has the hash that was signed", closed.signed);
             verdict.add(Law::Led5, "what was frozen with each closed month comes to the same entries", closed.again);
+            verdict.add(
+                Law::Led5,
+                "closed months that nothing touched since the last closing have nothing to correct",
+                closed.passed_over,
+            );
         }
         Ok(verdict)
     }

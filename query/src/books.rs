@@ -138,14 +138,19 @@ impl Books {
         }
     }
 
-    /// The price book in force: `file`, where one is named; else in each closed month that by which it was closed, and the ledger's in the others.
-    /// Errors: as [`Self::prices`]; books of different currencies.
-    pub(crate) fn prices_in_force(&self, file: Option<&Path>, reading: &Reading) -> Result<Option<PriceBook>, Error> {
+    /// The price book in force over some time (none: all of it) and the rest of its months, which a bill rounds as a whole: `file`, where one is named; else
+    /// in each closed month that by which it was closed, and the ledger's in the others. Errors: as [`Self::prices`]; books of different currencies.
+    pub(crate) fn prices_in_force(
+        &self,
+        file: Option<&Path>,
+        reading: &Reading,
+        during: Option<Interval>,
+    ) -> Result<Option<PriceBook>, Error> {
         let book = self.prices(file)?;
         if file.is_some() {
             return Ok(book);
         }
-        Ok(reading.prices_in_force(book.as_ref(), self.zone())??)
+        Ok(reading.prices_in_force(book.as_ref(), self.zone(), during)??)
     }
 
     /// Records beside what nodes saw. Errors: a span that can't be cut, a name it can't be grouped by, the ledger's own.
@@ -205,19 +210,15 @@ impl Books {
             return self.inventory(request).await;
         }
         let reading = self.ledger.read().await?;
-        let book = self.prices_in_force(request.prices.as_deref(), &reading)?;
         let all = reading.extent();
+        let range = self.range(request.span, request.zone, all)?;
+        let book = self.prices_in_force(request.prices.as_deref(), &reading, range)?;
         let mut by = request.by.clone();
         // A line of one user's has to say so: `trace` knows nothing else of what was asked.
         if request.user.is_some() && !by.contains(&Dimension::User) {
             by.push(Dimension::User);
         }
-        let query = ReportQuery {
-            report: request.report,
-            by,
-            range: self.range(request.span, request.zone, all)?,
-            zone: request.zone,
-        };
+        let query = ReportQuery { report: request.report, by, range, zone: request.zone };
         // Empty books have no time; any will do to make a report without rows.
         let slots = query.slots(all.unwrap_or_else(first_bucket), book.as_ref(), self.zone())?;
         let mut input = if all.is_some() { reading.input(&slots).await? } else { ReportInput::default() };
@@ -248,7 +249,7 @@ impl Books {
     pub(crate) async fn trace_line(&self, line: &str, prices: Option<&Path>) -> Result<Trace, Error> {
         let line = Line::parse(line)?;
         let reading = self.ledger.read().await?;
-        let book = self.prices_in_force(prices, &reading)?;
+        let book = self.prices_in_force(prices, &reading, line.within(self.zone()))?;
         let Some(all) = reading.extent() else { return Err(Error::NoLine(line.to_string())) };
         let slots = line.slots(all, book.as_ref(), self.zone())?;
         let input = reading.input(&slots).await?;
@@ -274,11 +275,15 @@ impl Books {
     /// The leaves of the bill of all time.
     pub(crate) async fn charges(&self) -> Result<Vec<Charge>, Error> {
         let reading: Reading = self.ledger.read().await?;
-        let book = self.prices_in_force(None, &reading)?;
         let Some(all) = reading.extent() else { return Ok(Vec::new()) };
-        let slots = Line::default().slots(all, book.as_ref(), self.zone())?;
-        let input = reading.input(&slots).await?;
-        Ok(charges_of(&input, &slots, book.as_ref()))
+        let mut charges = Vec::new();
+        // Months that were closed in another currency are other rows.
+        for (piece, book) in reading.prices_by_currency(self.prices(None)?.as_ref(), self.zone(), all)? {
+            let slots = Line::default().slots(piece, book.as_ref(), self.zone())?;
+            let input = reading.input(&slots).await?;
+            charges.extend(charges_of(&input, &slots, book.as_ref()));
+        }
+        Ok(charges)
     }
 
     /// The time that was asked for; none for all there is. An open end is the end of the last month there is.

@@ -46,7 +46,7 @@ impl Books {
     /// A checkpoint. Errors: a faulty price book, a time that can't be cut, the ledger's own.
     pub async fn checkpoint(&self, request: &CheckpointRequest) -> Result<Checkpoint, Error> {
         let reading = self.ledger().read().await?;
-        let book = self.prices_in_force(request.prices.as_deref(), &reading)?;
+        let book = self.prices_in_force(request.prices.as_deref(), &reading, None)?;
         let zone = self.zone();
         let all = reading.extent().and_then(whole_buckets);
         let chosen = all.and_then(|all| Some((all, chosen(request.of, all, zone)?)));

@@ -60,14 +60,14 @@ impl Books {
     /// currencies, a span that can't be cut, the ledger's own.
     pub async fn price_trial(&self, request: &ReportRequest, prices: &Path) -> Result<Reported, Error> {
         let reading = self.ledger().read().await?;
-        let now = self.prices_in_force(None, &reading)?.ok_or(Error::NoPrices)?;
+        let all = reading.extent();
+        let range = self.range(request.span, request.zone, all)?;
+        let now = self.prices_in_force(None, &reading, range)?.ok_or(Error::NoPrices)?;
         let then = self.prices(Some(prices))?.ok_or(Error::NoPrices)?;
         if now.currency() != then.currency() {
             let (first, other) = (now.currency().to_string(), then.currency().to_string());
             return Err(OtherCurrency { first, other }.into());
         }
-        let all = reading.extent();
-        let range = self.range(request.span, request.zone, all)?;
         let query = ReportQuery { report: request.report, by: request.by.clone(), range, zone: request.zone };
         // Empty books have no time; any will do to make a report without rows.
         let first = || Interval::new(Timestamp::from_unix_ms(0), Timestamp::from_unix_ms(BUCKET_MS));

@@ -13,13 +13,13 @@ impl Books {
     pub async fn output(&self, request: &OutputRequest) -> Result<Reported, Error> {
         let reading = self.ledger().read().await?;
         let outputs = self.ledger().outputs().await?;
-        let book = self.prices_in_force(request.prices.as_deref(), &reading)?;
         let Some(all) = reading.extent() else {
             let mut table = Table { title: "output, empty books".to_owned(), ..Table::default() };
             self.remark(&mut table);
             return Ok(Reported { table, has_holes: false });
         };
         let range = self.range(request.span, request.zone, Some(all))?;
+        let book = self.prices_in_force(request.prices.as_deref(), &reading, range)?;
         let query = ReportQuery { report: ReportKind::Usage, by: Vec::new(), range, zone: request.zone };
         let slots = query.slots(all, book.as_ref(), self.zone())?;
         let input = reading.input(&slots).await?;

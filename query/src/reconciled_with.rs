@@ -145,7 +145,9 @@ impl Books {
         if request.zone.is_some_and(|zone| zone != self.zone()) {
             return refused("--with rate takes months of the ledger's zone, by which it bills: leave --zone out");
         }
-        let Some(book) = self.prices(None)? else {
+        let reading = self.ledger().read().await?;
+        let during = month.map(|month| month.interval(self.zone()));
+        let Some(book) = self.prices_in_force(None, &reading, during)? else {
             return refused("--with rate needs a price book: without one the bill has no money to compare");
         };
         let mut charges = self.charges().await?;

@@ -1,16 +1,18 @@
 //! `closings`: the months that were closed, and by what they were worked out. A month is closed once its row is here, and not before (LED-5).
 
 use super::Table;
-use crate::columns::{Columns, Interned, Rows};
+use crate::columns::{Columns, Interned, Rows, opt_text};
 use crate::error::Error;
-use arrow::array::Array;
+use arrow::array::{Array, StringArray};
 use arrow::record_batch::RecordBatch;
 use cardhour_domain::{Currency, Money, Month, Name, Timestamp};
 use rust_decimal::Decimal;
+use std::collections::BTreeMap;
+use std::fmt::Display;
 
 pub(crate) const CLOSINGS: Table = Table {
     name: "closings",
-    schema_version: 1,
+    schema_version: 2,
     schema: || batch(&[]).schema(),
     by_day: false,
     bounds: &[],
@@ -56,6 +58,10 @@ pub struct Closing {
     pub versions: Name,
     /// The version of cardhour.
     pub code_version: Name,
+    /// How many rows were frozen with it in each table; none where an earlier cardhour closed it.
+    pub frozen: Option<BTreeMap<Name, u64>>,
+    /// What each closed month was made of when this one was closed, itself among them: a digest of its sources. A month that isn't here is looked at again.
+    pub sources: BTreeMap<Month, Name>,
 }
 
 pub(crate) fn batch(rows: &[Closing]) -> RecordBatch {
@@ -88,7 +94,34 @@ pub(crate) fn batch(rows: &[Closing]) -> RecordBatch {
         .text("sick", rows.iter().map(|row| &*row.sick))
         .text("versions", rows.iter().map(|row| &*row.versions))
         .text("code_version", rows.iter().map(|row| &*row.code_version))
+        .opt_text("frozen", texts(rows, |row| row.frozen.as_ref().map(of_names)).iter().map(Option::as_deref))
+        .opt_text("sources", texts(rows, |row| Some(of_names(&row.sources))).iter().map(Option::as_deref))
         .finish()
+}
+
+fn texts(rows: &[Closing], of: impl Fn(&Closing) -> Option<String>) -> Vec<Option<String>> {
+    rows.iter().map(of).collect()
+}
+
+/// Of a column that rows of an earlier landing lack.
+fn later(column: Option<&StringArray>, row: usize) -> Option<&str> {
+    column.and_then(|column| opt_text(column, row))
+}
+
+/// A JSON object.
+fn of_names<K: Display, V: Display>(of: &BTreeMap<K, V>) -> String {
+    let of: BTreeMap<String, String> = of.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+    serde_json::to_string(&of).expect("texts")
+}
+
+/// [`of_names`], read back.
+fn to_names<K: Ord, V>(
+    text: &str,
+    key: impl Fn(&str) -> Option<K>,
+    value: impl Fn(&str) -> Option<V>,
+) -> Option<BTreeMap<K, V>> {
+    let of: BTreeMap<String, String> = serde_json::from_str(text).ok()?;
+    of.iter().map(|(name, of)| Some((key(name)?, value(of)?))).collect()
 }
 
 pub(crate) fn rows(batch: &RecordBatch, names: &mut Interned) -> Result<Vec<Closing>, Error> {
@@ -102,6 +135,15 @@ pub(crate) fn rows(batch: &RecordBatch, names: &mut Interned) -> Result<Vec<Clos
     let (price_versions, prices, policies) = (text("price_version")?, text("prices")?, text("policy")?);
     let (rates, versions, code, sick) = (text("rates")?, text("versions")?, text("code_version")?, text("sick")?);
     let (at, entries) = (rows.instants("closed_at")?, rows.long("entries")?);
+    let (frozen, sources) = (rows.later_text("frozen")?, rows.later_text("sources")?);
+    let counts = |text: &str| {
+        let read = to_names(text, |table| Some(table.into()), |rows| rows.parse().ok());
+        read.ok_or_else(|| damaged(format!("frozen {text:?}")))
+    };
+    let digests = |text: &str| {
+        let read = to_names(text, |month| Month::parse(month).ok(), |digest| Some(digest.into()));
+        read.ok_or_else(|| damaged(format!("sources {text:?}")))
+    };
     let ratio = |column: &arrow::array::Decimal128Array, row: usize| {
         column.is_valid(row).then(|| Decimal::from_i128_with_scale(column.value(row), 6))
     };
@@ -127,6 +169,8 @@ pub(crate) fn rows(batch: &RecordBatch, names: &mut Interned) -> Result<Vec<Clos
                 sick: names.get(sick.value(row)),
                 versions: names.get(versions.value(row)),
                 code_version: names.get(code.value(row)),
+                frozen: later(frozen, row).map(counts).transpose()?,
+                sources: later(sources, row).map(digests).transpose()?.unwrap_or_default(),
             })
         })
         .collect()

@@ -197,7 +197,6 @@ impl Desk<'_> {
         }
     }
 
-    /// The file's rows, each against its own; and those that the file should have and hasn't.
     /// Whether a bill tells of months that are closed, which are what they were then.
     fn is_of_closed_months(&self, exported: &ExportedBill) -> bool {
         let of = exported.rows.first().and_then(|row| row.line.within(self.ledger.zone())).or(self.reading.extent());
@@ -211,7 +210,7 @@ impl Desk<'_> {
         let mut out = Findings::of_time();
         let Some(first) = exported.rows.first() else { return Ok(out) };
         let zone = self.ledger.zone();
-        let book = match self.reading.prices_in_force(self.book, zone)? {
+        let book = match self.reading.prices_in_force(self.book, zone, first.line.range)? {
             Ok(book) => book,
             Err(currencies) => {
                 out.fault(&exported.name, "all of it", "one currency", &currencies.to_string());
@@ -254,6 +253,7 @@ impl Desk<'_> {
         Ok(out)
     }
 
+    /// The file's rows, each against its own; and those that the file should have and hasn't.
     fn check_exported(&self, exported: &ExportedBill) -> Findings {
         let mut out = Findings::of_time();
         let columns: &[&str] = if self.book.is_some() { &FIGURES } else { &["card_hours", "billed_card_hours"] };

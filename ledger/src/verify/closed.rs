@@ -1,18 +1,26 @@
-//! Closed months against what was frozen with them (LED-5): their text has the hash that was signed, and what was frozen comes to the same entries again.
+//! Closed months against what was frozen with them (LED-5): all of it is there, their text has the hash that was signed, what was frozen comes to the same
+//! entries again, and what the books pass over when they look for corrections has none.
 
 use super::findings::Findings;
-use crate::billed::Checked;
+use crate::billed::{Checked, Unchanged};
+use crate::closed;
 use crate::closing::sha256_of;
-use crate::tables::closings::CLOSINGS;
+use crate::sources::Sources;
+use crate::store::Snapshot;
+use crate::tables::OF_CLOSINGS;
+use crate::tables::closings::{CLOSINGS, Closing};
 use crate::tables::entries::ENTRIES;
 use crate::{Error, Ledger, Reading};
 use cardhour_books::statement::{Entry, canonical_csv};
+use cardhour_domain::Month;
 use std::collections::BTreeMap;
 
-/// What the two checks found; none where no month is closed.
+/// What the checks found; none where no month is closed.
 pub(super) struct Closed {
+    pub(super) there: Findings,
     pub(super) signed: Findings,
     pub(super) again: Findings,
+    pub(super) passed_over: Findings,
 }
 
 pub(super) async fn check(ledger: &Ledger, reading: &Reading) -> Result<Option<Closed>, Error> {
@@ -46,7 +54,45 @@ pub(super) async fn check(ledger: &Ledger, reading: &Reading) -> Result<Option<C
             }
         }
     }
-    Ok(Some(Closed { signed, again }))
+    let there = all_there(ledger, reading.closings()).await?;
+    Ok(Some(Closed { there, signed, again, passed_over: passed_over(ledger, reading).await? }))
+}
+
+/// Every table has the rows that each closing says it froze there, also one that is gone as a whole.
+async fn all_there(ledger: &Ledger, closings: &[Closing]) -> Result<Findings, Error> {
+    let mut findings = Findings::default();
+    for table in OF_CLOSINGS {
+        let snapshot: Option<Snapshot> = ledger.store.open(table).await?;
+        for closing in closings {
+            let Some(said) = closing.frozen.as_ref().and_then(|frozen| frozen.get(table.name)) else { continue };
+            let found = match &snapshot {
+                Some(snapshot) => snapshot.count(closed::Closed::files(snapshot, closing)).await?,
+                None => 0,
+            };
+            findings.rows += said;
+            if u64::try_from(found) != Ok(*said) {
+                let place = format!("rows of {}", closing.month);
+                findings.fault(table.name, &place, &said.to_string(), &found.to_string());
+            }
+        }
+    }
+    Ok(findings)
+}
+
+/// Months that are made of what they were made of when the last one was closed have nothing to correct: worked out again, as a reader does not.
+async fn passed_over(ledger: &Ledger, reading: &Reading) -> Result<Findings, Error> {
+    let mut findings = Findings::default();
+    let (Some(open), Some(last)) = (reading.open_month(), reading.closings().last()) else { return Ok(findings) };
+    let sources = Sources::load(reading, ledger.zone()).await?;
+    let corrected = reading.corrections(open, ledger.zone(), &sources, Unchanged::WorkedOut).await?;
+    let is_known =
+        |month: &Month| last.sources.get(month).is_some_and(|known| corrected.sources.get(month) == Some(known));
+    findings.rows += reading.closings().iter().filter(|closing| is_known(&closing.month)).count() as u64;
+    for entry in corrected.entries.iter().filter(|entry| is_known(&entry.key.original_period)) {
+        let found = format!("a correction of {}", entry.amount.to_minor_string());
+        findings.fault(ENTRIES.name, &entry.key.original_period.to_string(), "nothing to correct", &found);
+    }
+    Ok(findings)
 }
 
 fn by_id(entries: impl IntoIterator<Item = Entry>) -> BTreeMap<String, Entry> {
