@@ -1,10 +1,11 @@
 //! Ledgers that earlier landings made, under `tests/ledgers`: each opens, is proven, reports what it held, and goes on.
 
 use crate::fixture::{Pool, at, during, job, node};
-use crate::{Ledger, Maintain};
+use crate::{Billed, CloseOutcome, CloseRequest, Ledger, Maintain, Terms};
 use cardhour_books::attempt::Attempt;
 use cardhour_books::site::{Coverage, Outage};
-use cardhour_domain::{CardTime, Zone};
+use cardhour_books::statement::BillingPolicy;
+use cardhour_domain::{CardTime, Month, Zone};
 use std::path::{Path, PathBuf};
 
 /// Kept so far. `v2` is of the landing since which files are written as runs and rows are counted.
@@ -65,6 +66,38 @@ async fn opens_and_goes_on(version: &str) {
     ledger.import_jobs("jobs", vec![new], vec![], covers()).await.unwrap();
     ledger.maintain(Maintain::default()).await.unwrap();
     assert_eq!(holds().await, held() + CardTime::from_part_ms(18_018_000 * 3_600_000));
+}
+
+/// `v3-closed` is of the landing before closings said what they froze: March is closed with 2 cards for an hour and one for 1:25:30 at 18.50, which is 37.00
+/// and 26.3625, so 63.36. It stays what it was, and April can be closed.
+#[tokio::test]
+async fn a_month_that_an_earlier_landing_closed_stays_closed() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = dir.path().join("ledger");
+    copy(&kept("v3-closed"), &place);
+    let ledger = Ledger::open(place.to_str().unwrap()).await.unwrap();
+    let ledger = &ledger;
+    let (march, april) = (Month::parse("2026-03").unwrap(), Month::parse("2026-04").unwrap());
+    let (book, policy) = (crate::fixture::book(), BillingPolicy::default());
+    let terms = Terms { book: &book, policy: &policy };
+    let total = |billed: Billed| billed.statements.iter().map(|statement| statement.total.micros()).sum::<i128>();
+    let of = |month| async move { ledger.read().await.unwrap().billed(month, ledger.zone(), terms).await.unwrap() };
+    assert_eq!(total(of(march).await), 63_360_000);
+    let verdict = ledger.verify(Some(&book), None).await.unwrap();
+    assert!(verdict.holds(), "{:?}", verdict.faults);
+    let request = CloseRequest {
+        month: april,
+        now: at("2026-07-01"),
+        by: "ann".into(),
+        comment: None,
+        sign_off: Some("nothing is known of it".into()),
+        prices: crate::fixture::PRICES.to_owned(),
+        policy: String::new(),
+        code_version: "test".into(),
+    };
+    let CloseOutcome::Done(closing) = ledger.close(&request, terms).await.unwrap() else { panic!("refused") };
+    assert_eq!(closing.amount.micros(), 0, "nothing to correct");
+    assert!(closing.sources.contains_key(&march), "from now on March is passed over");
 }
 
 /// Makes the ledger of this landing: `cargo nextest run -p cardhour-ledger make_a_ledger --run-ignored only`, for the folder that it
