@@ -18,8 +18,8 @@ use cardhour_books::prices::{OtherCurrency, PriceBook};
 use cardhour_books::report::ReportInput;
 use cardhour_books::slots::Slots;
 use cardhour_books::statement::{
-    AbsorbedRates, BillingPolicy, CostItem, Coverage, Draft, Entry, Issue, MonthOfBooks, SignedOff, Statement,
-    canonical_csv, corrections, draft, statements,
+    AbsorbedRates, BillingPolicy, CostItem, Coverage, Draft, Entry, EntryKey, Issue, MonthOfBooks, SignedOff,
+    Statement, canonical_csv, corrections, draft, statements,
 };
 use cardhour_domain::{AttemptKey, Interval, Month, Name, Timestamp, Zone};
 use std::collections::{BTreeMap, BTreeSet};
@@ -175,15 +175,18 @@ impl Reading {
             digests.insert(month, sources.digest(month).await?);
         }
         if self.open_month() == Some(month) {
-            let closed = self.closings().first().map(|closing| closing.amount.currency());
-            if let Some(closed) = closed.filter(|closed| *closed != terms.book.currency()) {
-                let (closed, book) = (closed.to_string(), terms.book.currency().to_string());
-                return Err(Error::OtherCurrency { closed, book });
-            }
             let corrected = self.corrections(month, zone, &sources, Unchanged::PassedOver).await?;
-            entries.extend(corrected.entries);
-            unbooked.extend(corrected.unbooked);
             digests.extend(corrected.sources);
+            unbooked.extend(corrected.unbooked);
+            for entry in corrected.entries {
+                if entry.amount.currency() == terms.book.currency() {
+                    entries.push(entry);
+                } else {
+                    // Whoever closes over it is told again the next time.
+                    digests.remove(&entry.key.original_period);
+                    unbooked.push(in_another_currency(&entry, terms.book));
+                }
+            }
         }
         let coverage = Coverage::by_org(&input);
         let statements = issued(month, zone, entries, terms, &coverage, None);
@@ -345,6 +348,18 @@ impl Beside {
         let (Terms { book, policy }, Self { costs, sick }) = (terms, self);
         draft(&MonthOfBooks { month, input, slots, book, policy, costs, sick, rates })
     }
+}
+
+/// A correction that can't stand in the open month, in words.
+fn in_another_currency(entry: &Entry, book: &PriceBook) -> String {
+    let EntryKey { original_period, org, project, user, .. } = &entry.key;
+    let owner: Vec<&str> = [org, project, user].into_iter().flatten().map(|name| &**name).collect();
+    let owner = if owner.is_empty() { "nobody".to_owned() } else { owner.join(" / ") };
+    let (amount, currency) = (entry.amount.to_minor_string(), entry.amount.currency());
+    format!(
+        "a correction of {original_period} by {amount} {currency} for {owner}: this month is in {}",
+        book.currency()
+    )
 }
 
 fn issued(

@@ -62,16 +62,6 @@ pub enum Error {
         /// What.
         what: String,
     },
-    /// An open month would get corrections of closed months in another currency.
-    #[error(
-        "closed months are in {closed}, the price book is in {book}: what they owe stands in the first open month, and a currency never mixes with another"
-    )]
-    OtherCurrency {
-        /// The closed months'.
-        closed: String,
-        /// The price book's.
-        book: String,
-    },
     /// Time can't be cut by the ledger's zone or the price book.
     #[error("the time of the books can't be cut")]
     Cut {
@@ -154,7 +144,6 @@ impl Error {
             | Self::ZoneFixed { .. }
             | Self::Place { .. }
             | Self::Cut { .. }
-            | Self::OtherCurrency { .. }
             | Self::BadSegment { .. }
             | Self::SegmentDiffers { .. }
             | Self::RetentionTooShort { .. } => Remedy::Caller,

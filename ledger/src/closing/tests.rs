@@ -299,6 +299,15 @@ async fn a_month_closed_in_another_currency_keeps_it() {
     assert_eq!(said, [(march().interval(zone), "CNY".to_owned()), (april, "EUR".to_owned())]);
     let without = reading.prices_by_currency(None, zone, all).unwrap();
     assert_eq!(without[1], (april, None), "nothing has a price today");
+
+    // April, in euro, can be billed; what is owed of March can't stand in it, and is told until it can.
+    import(&pool, vec![job("lab 1000 late a1 1 2026-03-03T06:00:00 2026-03-03T07:00:00")]).await;
+    let reading = pool.ledger.read().await.unwrap();
+    let policy = BillingPolicy::default();
+    let billed = reading.billed(march().next(), zone, Terms { book: &euro, policy: &policy }).await.unwrap();
+    let owed = "a correction of 2026-03 by 16.11 CNY for acme / late / late-4: this month is in EUR";
+    assert_eq!((entries(&billed), billed.unbooked), (vec![], vec![owed.to_owned()]));
+    assert!(!billed.sources.contains_key(&march()), "told again the next time");
 }
 
 /// M25 and T11: run twice is run once; a closing that was killed before its last commit counts for nothing.
