@@ -8,6 +8,7 @@ mod export;
 mod import;
 mod price;
 mod quote;
+mod replay;
 mod report;
 mod upkeep;
 
@@ -17,6 +18,7 @@ pub use export::{ExportCommand, FileFormat, FocusArgs, StatementFilesArgs};
 pub use import::{ImportCommand, JobsArgs, MetricsArgs, MetricsFormat, OutputKind, SiteArgs, TableSource};
 pub use price::{PriceCommand, PriceTryArgs};
 pub use quote::QuoteArgs;
+pub use replay::{PlacementArgs, QueueArgs, ReplayCommand};
 pub use report::{MeArgs, Output, ReconcileArgs, ReportArgs, SqlArgs, TraceArgs};
 pub use upkeep::{MaintainArgs, TokenArgs, VerifyArgs};
 
@@ -172,6 +174,9 @@ pub enum Command {
     /// Try another price list on past usage
     #[command(subcommand)]
     Price(PriceCommand),
+    /// Play a trace through our own rules and through published ones: placement of requests, queues of tenants
+    #[command(subcommand)]
+    Replay(ReplayCommand),
     /// Hold the records against what nodes saw, or against another tool's report: where they differ, by how much, and why
     #[command(
         after_help = "Examples:\n  cardhour reconcile --month 2026-03\n  cardhour reconcile --by node --attempts --format csv\n  \

@@ -48,6 +48,9 @@ pub enum Error {
     /// The ledger's own.
     #[error(transparent)]
     Ledger(#[from] cardhour_ledger::Error),
+    /// A trace that can't be replayed.
+    #[error(transparent)]
+    Replay(#[from] cardhour_scheduler_core::replay::placement::TraceError),
     /// The time that was asked for can't be cut.
     #[error(transparent)]
     Slots(#[from] SlotsError),
@@ -339,6 +342,7 @@ impl Error {
             },
             Self::NoReport(_) | Self::NoLine(_) | Self::NoEntry(_) | Self::Trace(_) => Remedy::CallerNotFound,
             Self::Request(_)
+            | Self::Replay(_)
             | Self::Config(_)
             | Self::Slots(_)
             | Self::Bill(_)
@@ -410,7 +414,7 @@ impl Error {
     /// Its stable name for programs: in the bodies of the HTTP service.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Request(_) | Self::Slots(_) | Self::Bill(_) => "bad-request",
+            Self::Request(_) | Self::Replay(_) | Self::Slots(_) | Self::Bill(_) => "bad-request",
             Self::Line(_) => "bad-line",
             Self::NoNode(_) => "bad-node",
             Self::NoReport(_) => "no-report",

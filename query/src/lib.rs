@@ -34,6 +34,7 @@ mod output;
 pub mod quote;
 pub mod reconciled_with;
 pub mod render;
+pub mod replayed;
 pub mod request;
 pub mod run;
 pub mod serve;

@@ -5,6 +5,7 @@ mod demo;
 mod export;
 mod live;
 mod print;
+mod replay;
 mod serving;
 mod up;
 
@@ -142,6 +143,7 @@ pub async fn run(cli: Cli) -> Result<Exit, Error> {
         Command::Export(command) => export::run(&Scene::new(global)?, command).await,
         Command::Close(args) => closing::close(&Scene::new(global)?, args).await,
         Command::Price(PriceCommand::Try(args)) => price_try(&Scene::new(global)?, args).await,
+        Command::Replay(command) => replay::run(command).await,
         Command::Reconcile(args) => reconcile(&Scene::new(global)?, args).await,
         Command::Verify(args) => verify(&Scene::new(global)?, args).await,
         Command::Doctor(args) => {

@@ -2,3 +2,9 @@
 //!
 //! What this crate does not do: no input or output, no clock, no async, no floats in comparisons and no unordered maps. The same input gives
 //! the same bytes, on any machine, at any time.
+
+mod chance;
+pub mod placement;
+pub mod replay;
+#[cfg(test)]
+mod shared_data;

@@ -26,6 +26,7 @@ mod prices;
 mod questions;
 mod readers;
 mod reconciled_with;
+mod replay;
 mod same_books;
 mod service;
 mod shredder;
