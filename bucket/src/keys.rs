@@ -24,6 +24,11 @@ impl Bucket {
         format!("{}{INCOMING}/", self.prefix)
     }
 
+    /// The key of a file that is put there for others, under a name without a slash.
+    pub fn file_key(&self, name: &str) -> String {
+        format!("{}{name}", self.prefix)
+    }
+
     /// Which node's which segment a key is; none: something else, which is left alone.
     pub fn segment_of<'k>(&self, key: &'k str) -> Option<(&'k str, SegmentName)> {
         let (node, name) = key.strip_prefix(&self.waiting())?.split_once('/')?;
@@ -54,6 +59,8 @@ mod tests {
         }
         let text = "00000000000000000000000000000007-000000000042.watches.parquet";
         assert_eq!(bucket("s3://pool/a").key("gpu01", &segment), format!("a/incoming/gpu01/{text}"));
+        assert_eq!(bucket("s3://pool/a").file_key("b.csv"), "a/b.csv");
+        assert_eq!(bucket("s3://pool").file_key("b.csv"), "b.csv");
         assert_eq!(bucket("s3://pool").segment_of(&format!("incoming//{text}")), None);
         assert_eq!(bucket("s3://pool/a").segment_of(&format!("incoming/gpu01/{text}")), None);
     }

@@ -20,6 +20,7 @@ mod billed;
 mod closed;
 mod closing;
 mod columns;
+mod deliveries;
 mod derive;
 #[cfg(test)]
 mod earlier_landings;
@@ -55,4 +56,5 @@ pub use reconciled::Reconciled;
 pub use segments::{MOST_SEGMENT_BYTES, Segment, Taken};
 pub use tables::alerts::ToldAlert;
 pub use tables::closings::Closing;
+pub use tables::deliveries::Delivered;
 pub use verify::{Check, ExportedBill, ExportedBillError, Fault, Law, Verdict};

@@ -4,7 +4,7 @@
 //! back tables. Start at [`Books::report`].
 
 use crate::answer::{Rows, Trace};
-use crate::config::SqlLimits;
+use crate::config::{Config, InferenceConfig, SqlLimits};
 use crate::error::Error;
 use crate::request::{ReconcileRequest, ReportRequest, RequestError, Span};
 use crate::{charges, sql, statements, traced};
@@ -19,12 +19,15 @@ use cardhour_books::trace::trace;
 use cardhour_domain::{BUCKET_MS, Interval, Timestamp, Zone};
 use cardhour_ledger::{Ledger, Reading};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The books of one ledger. Cheap to clone; each question looks at the newest books.
 #[derive(Clone, Debug)]
 pub struct Books {
     pub(crate) ledger: Ledger,
     limits: SqlLimits,
+    /// Who is asked how fast services answer; none: nobody.
+    pub(crate) inference: Option<Arc<InferenceConfig>>,
 }
 
 /// A report, and whether it could price all of it.
@@ -54,7 +57,13 @@ pub const SIMULATED: &str = "simulated: this pool and its jobs come from a gener
 impl Books {
     /// Of the ledger at a place. Errors: there is none, or a newer cardhour wrote it.
     pub async fn open(place: &str, limits: SqlLimits) -> Result<Self, Error> {
-        Ok(Self { ledger: Ledger::open(place).await?, limits })
+        Ok(Self { ledger: Ledger::open(place).await?, limits, inference: None })
+    }
+
+    /// The same, with whom the config has to be asked how fast services answer.
+    #[must_use]
+    pub fn asking(self, config: &Config) -> Self {
+        Self { inference: config.inference.clone().map(Arc::new), ..self }
     }
 
     /// Whether there is no ledger at a place, a folder or its URL.
@@ -77,12 +86,12 @@ impl Books {
                     asked: asked.to_string(),
                 }
                 .into()),
-                _ => Ok(Self { ledger, limits }),
+                _ => Ok(Self { ledger, limits, inference: None }),
             },
             Err(cardhour_ledger::Error::NoLedger { .. }) => {
                 let lying_there = read_prices(&Path::new(place).join(PRICES_FILE))?;
                 let zone = zone.or(lying_there.map(|book| book.zone()));
-                Ok(Self { ledger: Ledger::open_or_make(place, zone, simulated).await?, limits })
+                Ok(Self { ledger: Ledger::open_or_make(place, zone, simulated).await?, limits, inference: None })
             }
             Err(error) => Err(error.into()),
         }

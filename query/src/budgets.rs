@@ -56,7 +56,8 @@ impl Loaded {
 }
 
 impl Books {
-    /// What `budgets.toml` in the ledger's folder says; none where there is none. Errors: it can't be read, or is faulty.
+    /// What `budgets.toml` in the ledger's folder says; none where there is none. Errors: it or the billing policy can't be read, or
+    /// is faulty.
     pub(crate) fn budget_file(&self) -> Result<Option<Budgets>, Error> {
         let Some(path) = self.ledger().folder().map(|folder| folder.join(BUDGETS_FILE)) else { return Ok(None) };
         let text = match std::fs::read_to_string(&path) {
@@ -64,7 +65,9 @@ impl Books {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(source) => return Err(Error::File { doing: "read", path, source }),
         };
-        Budgets::parse(&text).map(Some).map_err(|faults| Error::Budgets { path, faults })
+        // A year of a budget is the fiscal year that statements name, unless the file says otherwise.
+        let (policy, _) = self.billing_policy()?;
+        Budgets::parse(&text, policy.fiscal_year_starts).map(Some).map_err(|faults| Error::Budgets { path, faults })
     }
 
     /// How the budgets stand just before `asked`: in the periods that hold that moment, up to where the books then were.

@@ -1,9 +1,11 @@
-//! The checkpoint reports meet the ledger: which week or month, what has to be loaded for it, and one call of the pure core.
+//! The checkpoint reports meet the ledger: which week or month, what has to be loaded for it, and one call of the pure core;
+//! with the latencies of a week where the config says whom to ask.
 //!
 //! Start at [`Books::checkpoint`].
 
 use crate::books::{Books, SIMULATED};
 use crate::error::Error;
+use crate::jitter::add_jitter;
 use cardhour_books::checkpoint::{Checkpoint, Sources, Week, monthly, monthly_slots, weekly, weekly_slots};
 use cardhour_domain::{BUCKET_MS, Interval, Month, Timestamp, Zone};
 use std::path::PathBuf;
@@ -71,7 +73,11 @@ impl Books {
                         Chosen::Month(month) => monthly(sources, month),
                     }
                 });
-                making.await.expect("a checkpoint is made or its fault is a defect of ours")
+                let mut made = making.await.expect("a checkpoint is made or its fault is a defect of ours");
+                if let (Chosen::Week(week), Some(inference)) = (chosen, &self.inference) {
+                    add_jitter(&mut made, inference, week, zone).await;
+                }
+                made
             }
         };
         if self.is_demo() {

@@ -4,6 +4,7 @@
 
 mod budgets;
 mod closing;
+mod deliver;
 mod export;
 mod import;
 mod price;
@@ -14,6 +15,7 @@ mod upkeep;
 
 pub use budgets::BudgetsArgs;
 pub use closing::{CloseArgs, StatementArgs};
+pub use deliver::DeliverArgs;
 pub use export::{ExportCommand, FileFormat, FocusArgs, StatementFilesArgs};
 pub use import::{ImportCommand, JobsArgs, MetricsArgs, MetricsFormat, OutputKind, SiteArgs, TableSource};
 pub use price::{PriceCommand, PriceTryArgs};
@@ -171,6 +173,12 @@ pub enum Command {
     /// Write a month to files: statements as a workbook, a page to print, csv or Parquet; FOCUS for cost tools
     #[command(subcommand)]
     Export(ExportCommand),
+    /// Show what is owed by the schedules of the config, or deliver it: statements, FOCUS, reports into folders and buckets
+    #[command(after_help = "Examples:\n  cardhour deliver                    what is owed, and what comes next\n  \
+                            cardhour deliver --due              deliver what is due, for cron\n  cardhour deliver --due --dry-run\n\n\
+                            Deliveries are in the config, as [[delivery]]; docs/delivery.md says how they are written. The services serve and up deliver by \
+                            themselves. Each week and month is delivered once, whoever delivers it. Exit code 3 when something could not be delivered.")]
+    Deliver(DeliverArgs),
     /// Try another price list on past usage
     #[command(subcommand)]
     Price(PriceCommand),

@@ -7,6 +7,11 @@
 //! Start at [`Config::load`].
 
 mod alerts;
+mod deliveries;
+mod inference;
+
+pub use deliveries::{DeliveryConfig, Destination, StatementFormat, What, report_format};
+pub use inference::InferenceConfig;
 
 use cardhour_bucket::{Bucket, Settings};
 use cardhour_domain::Zone;
@@ -34,16 +39,20 @@ pub struct Config {
     /// How far one query may go.
     pub sql: SqlLimits,
     /// The bucket into which nodes put segments of this ledger; none: they come by themselves or lie in its folder.
-    pub incoming: Option<IncomingConfig>,
+    pub incoming: Option<BucketConfig>,
     /// Who is told what happens.
     pub alerts: AlertsConfig,
     /// Where people are found.
     pub people: PeopleConfig,
+    /// What is delivered by schedule, in the order of the file.
+    pub deliveries: Vec<DeliveryConfig>,
+    /// Who is asked how fast services answer; none: nobody.
+    pub inference: Option<InferenceConfig>,
 }
 
-/// A bucket into which nodes put segments.
+/// A bucket, and who asks it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct IncomingConfig {
+pub struct BucketConfig {
     /// As it is written.
     pub settings: Settings,
     /// The same, checked.
@@ -159,6 +168,8 @@ impl Default for Config {
             incoming: None,
             alerts: AlertsConfig::default(),
             people: PeopleConfig::default(),
+            deliveries: Vec::new(),
+            inference: None,
         }
     }
 }
@@ -275,6 +286,7 @@ impl Config {
         let mut faults = Vec::new();
         let (mut certificate, mut key_file) = (None, None);
         let mut alerts = alerts::Alerts::default();
+        let mut inference = inference::Keys::default();
         for (key, value) in &table {
             let fault = match key.as_str() {
                 "ledger" => text_of(value).map(|text| config.ledger = Some(text.to_owned())),
@@ -322,7 +334,20 @@ impl Config {
                     "file" => text_of(value).map(|text| config.people.file = Some(text.into())),
                     _ => Err(unknown(&["mail", "file"])),
                 }),
-                _ => Err(unknown(&["ledger", "zone", "token_file", "http", "sql", "incoming", "alerts", "people"])),
+                "inference" => section(value, "inference", &mut faults, |key, value| inference.read(key, value)),
+                "delivery" => deliveries::read(value, &mut faults).map(|read| config.deliveries = read),
+                _ => Err(unknown(&[
+                    "ledger",
+                    "zone",
+                    "token_file",
+                    "http",
+                    "sql",
+                    "incoming",
+                    "alerts",
+                    "people",
+                    "delivery",
+                    "inference",
+                ])),
             };
             if let Err(fault) = fault {
                 faults.push(format!("{key}: {fault}"));
@@ -337,6 +362,11 @@ impl Config {
         if config.incoming.is_some() && config.ledger.is_none() {
             faults.push("incoming: ledger has to say which ledger takes from there".to_owned());
         }
+        // Nor are figures of some other ledger what people wait for.
+        if !config.deliveries.is_empty() && config.ledger.is_none() {
+            faults.push("delivery: ledger has to say whose months are delivered".to_owned());
+        }
+        config.inference = inference.finish(&mut faults);
         config.alerts = alerts.finish(&mut faults);
         if faults.is_empty() { Ok(config) } else { Err(ConfigError::Faults { path: path.to_owned(), faults }) }
     }
@@ -365,7 +395,7 @@ impl Config {
             Ok(())
         })?;
         match Bucket::new(&settings) {
-            Ok(bucket) => self.incoming = Some(IncomingConfig { settings, bucket, credentials_file, ca_file }),
+            Ok(bucket) => self.incoming = Some(BucketConfig { settings, bucket, credentials_file, ca_file }),
             Err(of_bucket) => faults.extend(of_bucket.iter().map(|fault| format!("incoming.{fault}"))),
         }
         Ok(())
@@ -407,14 +437,24 @@ impl Config {
             incoming.to_toml(&mut out);
         }
         out.push_str(&alerts::to_toml(&self.alerts, &self.people));
+        if let Some(inference) = &self.inference {
+            out.push_str(&inference::to_toml(inference));
+        }
+        out.push_str(&deliveries::to_toml(&self.deliveries));
         out
     }
 }
 
-impl IncomingConfig {
+impl BucketConfig {
     fn to_toml(&self, out: &mut String) {
-        let file = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
         let _ = writeln!(out, "\n[incoming]\nbucket = {}", Value::String(self.settings.bucket.clone()));
+        out.push_str(&self.more());
+    }
+
+    /// The keys beside the bucket, a line each.
+    fn more(&self) -> String {
+        let mut out = String::new();
+        let file = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
         for (key, value) in [
             ("endpoint", self.settings.endpoint.clone()),
             ("region", self.settings.region.clone()),
@@ -428,6 +468,7 @@ impl IncomingConfig {
         if let Some(path_style) = self.settings.path_style {
             let _ = writeln!(out, "path_style = {path_style}");
         }
+        out
     }
 }
 
@@ -519,7 +560,7 @@ mod tests {
         "#;
         assert_snapshot!(parse(text).unwrap_err(), @r#"
         config file config.toml has 8 fault(s):
-          colour: no such key; known here: ledger, zone, token_file, http, sql, incoming, alerts, people
+          colour: no such key; known here: ledger, zone, token_file, http, sql, incoming, alerts, people, delivery, inference
           http.address: not an address with a port such as "127.0.0.1:7780"
           http.port: no such key; known here: address, certificate_file, key_file
           ledger: empty; leave the key out instead

@@ -3,6 +3,7 @@
 //! Two texts an error: for the caller a stable [`code`](Error::code) and a sentence; for the log the whole chain. Who can
 //! mend it is said by [`remedy`](Error::remedy), from which the exit code and the HTTP status follow.
 
+use crate::bucket_client::BucketError;
 use crate::config::ConfigError;
 use crate::import::prometheus::PrometheusError;
 use crate::incoming::IncomingError;
@@ -170,6 +171,12 @@ pub enum Error {
     /// The bucket into which nodes put segments.
     #[error(transparent)]
     Incoming(#[from] IncomingError),
+    /// A bucket that files are put into.
+    #[error(transparent)]
+    Bucket(#[from] BucketError),
+    /// Nothing that could be delivered.
+    #[error("{0}")]
+    NoDelivery(String),
     /// A file that can't be unpacked.
     #[error("{file}")]
     Expand {
@@ -369,6 +376,7 @@ impl Error {
             | Self::Certificate { .. }
             | Self::MailAddress { .. }
             | Self::NoChannel
+            | Self::NoDelivery(_)
             | Self::CollectorConfig(_)
             | Self::NoStandIn(_)
             | Self::NotLoopback(_) => Remedy::Caller,
@@ -402,6 +410,7 @@ impl Error {
             | Self::Stream { .. }
             | Self::Collect(_)
             | Self::Incoming(_)
+            | Self::Bucket(_)
             | Self::Parquet(_)
             | Self::Workbook(_)
             | Self::Columns(_)
@@ -449,10 +458,11 @@ impl Error {
             | Self::Incoming(_)
             | Self::MailAddress { .. }
             | Self::NoChannel
+            | Self::NoDelivery(_)
             | Self::NotDemo(_) => "bad-config",
             Self::File { .. } | Self::Stream { .. } | Self::Collect(_) => "io",
             Self::Parquet(_) | Self::Columns(_) | Self::Workbook(_) => "render",
-            Self::NotDelivered => "not-delivered",
+            Self::NotDelivered | Self::Bucket(_) => "not-delivered",
             Self::Listen { .. } => "listen",
             Self::Token { .. } | Self::Random(_) => "token",
         }

@@ -5,25 +5,20 @@
 //!
 //! Start at [`Incoming::take`]. Commands take once, before they read; the service takes each minute, [`Incoming::keep_taking`].
 
+use crate::bucket_client::{BucketClient, BucketError, MOST_ANSWER_BYTES};
 use crate::clock::now;
-use crate::config::IncomingConfig;
+use crate::config::BucketConfig;
 use crate::error::chain;
-use cardhour_bucket::{
-    Bucket, Credentials, CredentialsError, CredentialsSource, Fault, Listed, Listing, ListingError, Request,
-};
+use cardhour_bucket::{Bucket, Credentials, Fault, Listed, Listing, ListingError};
 use cardhour_domain::SegmentName;
 use cardhour_ledger::{Ledger, MOST_SEGMENT_BYTES, Segment, Taken};
 use futures::{StreamExt, stream};
-use reqwest::header::{ETAG, RETRY_AFTER};
-use reqwest::{Client, Method};
+use reqwest::Method;
 use std::collections::HashSet;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tracing::{info, warn};
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-const TIMEOUT: Duration = Duration::from_secs(60);
 /// Segments that are taken in at a time, so that memory doesn't grow with what waits.
 const TOGETHER: usize = 64;
 /// Requests under way at a time.
@@ -32,41 +27,13 @@ const AT_ONCE: usize = 8;
 const EVERY: Duration = Duration::from_secs(60);
 /// What a bucket may ask for at most: it could be wrong.
 const LONGEST_WAIT: Duration = Duration::from_secs(3600);
-/// The most of an answer that is no segment: a page of a thousand keys of a kilobyte has half of it. Unit: bytes.
-const MOST_ANSWER_BYTES: usize = 4 << 20;
 
 /// Why some segments stay in the bucket for now.
 #[derive(Debug, thiserror::Error)]
 pub enum IncomingError {
-    /// The certificates of `ca_file` can't be used.
-    #[error("no certificate can be read from incoming.ca_file {}: {reason}", file.display())]
-    Certificate {
-        /// Which.
-        file: PathBuf,
-        /// Why.
-        reason: String,
-    },
-    /// There is nothing to say who asks.
+    /// It can't be asked, or doesn't do what it is asked.
     #[error(transparent)]
-    Credentials(#[from] CredentialsError),
-    /// Nobody answers.
-    #[error("no answer from {bucket}: {reason}")]
-    Unreachable {
-        /// Which, and where.
-        bucket: String,
-        /// What came instead.
-        reason: String,
-    },
-    /// It doesn't do what it is asked.
-    #[error("{bucket} answers {fault} ({doing})")]
-    Fault {
-        /// Which, and where.
-        bucket: String,
-        /// What it says.
-        fault: Fault,
-        /// What it was asked for.
-        doing: &'static str,
-    },
+    Bucket(#[from] BucketError),
     /// It answers with something else.
     #[error("{bucket}: {source}")]
     Listing {
@@ -89,10 +56,10 @@ impl IncomingError {
     /// Whether other requests would fare no better now.
     fn is_of_all(&self) -> bool {
         match self {
-            Self::Fault { fault, .. } => fault.is_passing(),
-            Self::Certificate { .. }
-            | Self::Credentials(_)
-            | Self::Unreachable { .. }
+            Self::Bucket(BucketError::Fault { fault, .. }) => fault.is_passing(),
+            Self::Bucket(
+                BucketError::Certificate { .. } | BucketError::Credentials(_) | BucketError::Unreachable { .. },
+            )
             | Self::Listing { .. }
             | Self::Ledger { .. } => true,
         }
@@ -111,9 +78,7 @@ pub struct TakenIn {
 /// The bucket into which nodes put segments.
 #[derive(Debug)]
 pub struct Incoming {
-    client: Client,
-    bucket: Bucket,
-    credentials: CredentialsSource,
+    client: BucketClient,
     /// Objects that are too large for segments, told of once.
     passed_by: Mutex<HashSet<String>>,
 }
@@ -127,33 +92,12 @@ struct Waiting {
 
 impl Incoming {
     /// The one that the config names. Errors: its certificates can't be used. Whether it can be reached is found out by [`Self::take`].
-    pub fn new(config: &IncomingConfig) -> Result<Self, IncomingError> {
-        let bucket = config.bucket.clone();
-        let mut builder = Client::builder()
-            .connect_timeout(CONNECT_TIMEOUT)
-            .timeout(TIMEOUT)
-            .redirect(reqwest::redirect::Policy::none())
-            .user_agent(concat!("cardhour/", env!("CARGO_PKG_VERSION")));
-        if bucket.is_on_this_machine() {
-            // A proxy that the environment names is for what is elsewhere.
-            builder = builder.no_proxy();
-        }
-        if let Some(file) = &config.ca_file {
-            let failed = |reason: String| IncomingError::Certificate { file: file.clone(), reason };
-            let pem = std::fs::read(file).map_err(|error| failed(error.to_string()))?;
-            let all = reqwest::Certificate::from_pem_bundle(&pem).map_err(|error| failed(error.to_string()))?;
-            if all.is_empty() {
-                return Err(failed("there is none in it".to_owned()));
-            }
-            builder = builder.tls_built_in_root_certs(false);
-            for certificate in all {
-                builder = builder.add_root_certificate(certificate);
-            }
-        }
-        let unusable = |error| IncomingError::Unreachable { bucket: bucket.to_string(), reason: chain(&error) };
-        let client = builder.build().map_err(unusable)?;
-        let credentials = CredentialsSource { file: config.credentials_file.clone() };
-        Ok(Self { client, bucket, credentials, passed_by: Mutex::default() })
+    pub fn new(config: &BucketConfig) -> Result<Self, IncomingError> {
+        Ok(Self { client: BucketClient::new(config)?, passed_by: Mutex::default() })
+    }
+
+    fn bucket(&self) -> &Bucket {
+        self.client.bucket()
     }
 
     /// Takes in what waits, once through. Trouble with some leaves them there and ends it only where others would fare no better.
@@ -185,11 +129,15 @@ impl Incoming {
             match looked.await {
                 Ok(None) => {
                     if logged.take().is_some() {
-                        info!(bucket = %self.bucket, "segments are taken from the bucket again");
+                        info!(bucket = %self.bucket(), "segments are taken from the bucket again");
                     }
                 }
                 Ok(Some(trouble)) => {
-                    if let IncomingError::Fault { fault: Fault { retry_after: Some(after), .. }, .. } = &trouble {
+                    if let IncomingError::Bucket(BucketError::Fault {
+                        fault: Fault { retry_after: Some(after), .. },
+                        ..
+                    }) = &trouble
+                    {
                         wait = (*after).clamp(EVERY, LONGEST_WAIT);
                     }
                     let says = chain(&trouble);
@@ -205,12 +153,12 @@ impl Incoming {
     }
 
     async fn take_all(&self, ledger: &Ledger, taken: &mut TakenIn) -> Result<(), IncomingError> {
-        let credentials = self.credentials.load(|variable| std::env::var_os(variable))?;
+        let credentials = self.client.credentials()?;
         let mut token = None;
         loop {
-            let signed = self.bucket.list(token.as_deref(), &credentials, now());
-            let body = self.answer(Method::GET, &signed, None, "listing", MOST_ANSWER_BYTES).await?;
-            let listing = |source| IncomingError::Listing { bucket: self.bucket.to_string(), source };
+            let signed = self.bucket().list(token.as_deref(), &credentials, now());
+            let body = self.client.ask(Method::GET, &signed, None, "listing", MOST_ANSWER_BYTES).await?;
+            let listing = |source| IncomingError::Listing { bucket: self.bucket().to_string(), source };
             let page = Listing::parse(&String::from_utf8_lossy(&body)).map_err(listing)?;
             let waiting: Vec<Waiting> = page.objects.iter().filter_map(|object| self.waiting(object)).collect();
             for some in waiting.chunks(TOGETHER) {
@@ -224,7 +172,7 @@ impl Incoming {
     }
 
     fn waiting(&self, object: &Listed) -> Option<Waiting> {
-        let (node, name) = self.bucket.segment_of(&object.key)?;
+        let (node, name) = self.bucket().segment_of(&object.key)?;
         if object.bytes > MOST_SEGMENT_BYTES as u64 {
             if self.passed_by.lock().expect("nobody panics with it").insert(object.key.clone()) {
                 warn!(key = object.key, bytes = object.bytes, "too large for a segment: left in the bucket");
@@ -255,7 +203,7 @@ impl Incoming {
                     those.push((one, bytes));
                 }
                 // Another process was faster.
-                Err(IncomingError::Fault { fault, .. }) if fault.is_gone() => {}
+                Err(IncomingError::Bucket(BucketError::Fault { fault, .. })) if fault.is_gone() => {}
                 Err(error) => trouble(error, taken)?,
             }
         }
@@ -297,75 +245,29 @@ impl Incoming {
             }
             Err(error) => {
                 let source = Box::new(error);
-                (0, Err(IncomingError::Ledger { bucket: self.bucket.to_string(), source }))
+                (0, Err(IncomingError::Ledger { bucket: self.bucket().to_string(), source }))
             }
         }
     }
 
     async fn get(&self, credentials: &Credentials, one: &Waiting) -> Result<Vec<u8>, IncomingError> {
-        let signed = self.bucket.get(&one.key, credentials, now());
-        self.answer(Method::GET, &signed, None, "getting a segment", MOST_SEGMENT_BYTES).await
+        let signed = self.bucket().get(&one.key, credentials, now());
+        Ok(self.client.ask(Method::GET, &signed, None, "getting a segment", MOST_SEGMENT_BYTES).await?)
     }
 
     async fn remove(&self, credentials: &Credentials, one: &Waiting) -> Result<(), IncomingError> {
-        let signed = self.bucket.delete(&one.key, credentials, now());
-        let removed =
-            self.answer(Method::DELETE, &signed, None, "removing a segment that is in the books", MOST_ANSWER_BYTES);
-        match removed.await {
-            Err(IncomingError::Fault { fault, .. }) if fault.is_gone() => Ok(()),
-            other => other.map(|_| ()),
+        let signed = self.bucket().delete(&one.key, credentials, now());
+        let doing = "removing a segment that is in the books";
+        match self.client.ask(Method::DELETE, &signed, None, doing, MOST_ANSWER_BYTES).await {
+            Err(BucketError::Fault { fault, .. }) if fault.is_gone() => Ok(()),
+            other => Ok(other.map(|_| ())?),
         }
     }
 
     async fn set_aside(&self, credentials: &Credentials, one: &Waiting, bytes: &[u8]) -> Result<(), IncomingError> {
-        let aside = self.bucket.refused_key(&one.node, &one.name);
-        let signed = self.bucket.put(&aside, bytes, credentials, now());
-        self.answer(Method::PUT, &signed, Some(bytes), "keeping a refused segment aside", MOST_ANSWER_BYTES).await?;
+        let aside = self.bucket().refused_key(&one.node, &one.name);
+        self.client.put(&aside, bytes.to_vec(), credentials, "keeping a refused segment aside").await?;
         self.remove(credentials, one).await
-    }
-
-    /// The body of an answer that says that it was done.
-    async fn answer(
-        &self,
-        method: Method,
-        signed: &Request,
-        body: Option<&[u8]>,
-        doing: &'static str,
-        most_bytes: usize,
-    ) -> Result<Vec<u8>, IncomingError> {
-        let unreachable = |error: reqwest::Error| self.unreachable(chain(&error.without_url()));
-        let mut request = self.client.request(method.clone(), &signed.url);
-        for (name, value) in &signed.headers {
-            request = request.header(*name, value);
-        }
-        if let Some(body) = body {
-            request = request.body(body.to_vec());
-        }
-        let mut response = request.send().await.map_err(unreachable)?;
-        let status = response.status().as_u16();
-        let retry_after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()).map(str::to_owned);
-        // A page that answers to everything has kept nothing.
-        let is_done = match method {
-            Method::PUT => status == 200 && response.headers().contains_key(ETAG),
-            Method::DELETE => status == 204,
-            _ => status == 200,
-        };
-        let mut answer = Vec::new();
-        while let Some(part) = response.chunk().await.map_err(unreachable)? {
-            if answer.len() + part.len() > most_bytes {
-                return Err(self.unreachable(format!("more than {most_bytes} bytes ({doing})")));
-            }
-            answer.extend_from_slice(&part);
-        }
-        if is_done {
-            return Ok(answer);
-        }
-        let fault = Fault::new(status, &answer, retry_after.as_deref());
-        Err(IncomingError::Fault { bucket: self.bucket.to_string(), fault, doing })
-    }
-
-    fn unreachable(&self, reason: String) -> IncomingError {
-        IncomingError::Unreachable { bucket: self.bucket.to_string(), reason }
     }
 }
 

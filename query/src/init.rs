@@ -95,6 +95,21 @@ zone = {zone}
 [people]
 # The address of a user.
 # mail = "{{user}}@example.org"
+
+# Whose latencies stand in the weekly report; docs/checkpoints.md has all keys.
+# [inference]
+# prometheus = "http://127.0.0.1:9090"
+# query = 'histogram_quantile(0.95, sum by (le, model_name) (rate(vllm:e2e_request_latency_seconds_bucket[5m])))'
+# model_label = "model_name"
+
+# What is delivered by schedule, as often as there is something; docs/delivery.md has all keys.
+# [[delivery]]
+# name = "finance"
+# what = "statement"                # of the months that are closed; also "focus 1.4", "report weekly", "report bill"
+# format = ["xlsx", "html"]
+# to = "/srv/finance"               # or s3://BUCKET/PREFIX
+# day = 3
+# time = "06:00"
 "#,
         ledger = quoted(&place),
         zone = quoted(zone.name())
@@ -186,6 +201,19 @@ mod tests {
         let config = Config::parse(&config_text("/srv/books", zone), Path::new("config.toml")).unwrap();
         assert_eq!((config.ledger.as_deref(), config.zone), (Some("/srv/books"), Some(zone)));
         assert_eq!(PriceBook::parse(&prices_text(zone)).unwrap(), None, "nothing is priced before somebody says so");
+    }
+
+    #[test]
+    fn the_commented_inference_and_delivery_are_right_once_their_marks_are_taken_out() {
+        let text = config_text("/srv/books", Zone::UTC);
+        let at = text.find("# [inference]").expect("it is there");
+        let is_of_config = |line: &str| line.starts_with("# [") || line.contains(" = ");
+        let lines = text[at..].lines().filter(|line| is_of_config(line));
+        let lines: String = lines.map(|line| format!("{}\n", line.strip_prefix("# ").unwrap_or(line))).collect();
+        let config = Config::parse(&format!("{}{lines}", &text[..at]), Path::new("config.toml"));
+        let config = config.unwrap_or_else(|faults| panic!("{faults}"));
+        assert!(config.inference.is_some());
+        assert_eq!(config.deliveries.len(), 1);
     }
 
     #[test]

@@ -12,13 +12,15 @@ use cardhour_books::slots::SlotsError;
 use cardhour_domain::{Interval, Zone};
 use cardhour_ledger::Reading;
 use rust_decimal::Decimal;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// What the books are held against.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum With {
     /// A file of a tool.
     File(Tool, PathBuf),
+    /// The bytes of such a file, as they were sent.
+    Sent(Tool, Vec<u8>),
     /// One price a card-hour, in the price book's currency.
     Rate(Decimal),
 }
@@ -35,10 +37,30 @@ impl With {
                 _ => Err(RequestError::With(format!("{file:?} is not a price a card-hour such as 18.50"))),
             };
         }
-        let found = [Tool::Sreport, Tool::Sacct, Tool::OpenCost].into_iter().find(|known| known.name() == tool);
         let unknown = || RequestError::With(format!("--with {tool:?}: take sreport, sacct, opencost or rate"));
-        Ok(Self::File(found.ok_or_else(unknown)?, PathBuf::from(file)))
+        Ok(Self::File(tool_of(tool).ok_or_else(unknown)?, PathBuf::from(file)))
     }
+
+    /// From an address and what was sent to it: `rate` has its price in the address and sends nothing, a tool sends its file. Errors: no such tool; a
+    /// price that is none, or one beside a tool; nothing sent, or something that nobody reads.
+    pub fn sent(tool: &str, rate: Option<&str>, body: Vec<u8>) -> Result<Self, RequestError> {
+        let refused = |why: &str| Err(RequestError::With(why.to_owned()));
+        match (tool_of(tool), rate) {
+            (None, Some(rate)) if tool == "rate" => match body.is_empty() {
+                true => Self::parse(tool, rate),
+                false => refused("with=rate takes rate=PRICE and no body"),
+            },
+            (None, None) if tool == "rate" => refused("with=rate needs rate=PRICE, a price a card-hour such as 18.50"),
+            (None, _) => Err(RequestError::With(format!("with={tool:?}: take sreport, sacct, opencost or rate"))),
+            (Some(_), Some(_)) => refused("rate goes with with=rate alone"),
+            (Some(_), None) if body.is_empty() => refused("send the tool's output as the body: it is empty"),
+            (Some(tool), None) => Ok(Self::Sent(tool, body)),
+        }
+    }
+}
+
+fn tool_of(name: &str) -> Option<Tool> {
+    [Tool::Sreport, Tool::Sacct, Tool::OpenCost].into_iter().find(|known| known.name() == name)
 }
 
 /// The books to be held against another tool's figures.
@@ -66,12 +88,24 @@ impl Books {
     /// Errors: a file that can't be read or compared, a name it can't be grouped by, the ledger's own.
     pub async fn reconcile_with(&self, request: &WithRequest) -> Result<Reconciliation, Error> {
         match &request.with {
-            With::File(tool, path) => self.reconcile_file(*tool, path, request).await,
+            With::File(tool, path) => {
+                let failed = |source| Error::File { doing: "read", path: path.clone(), source };
+                let bytes = std::fs::read(path).map_err(failed)?;
+                self.reconcile_text(*tool, &bytes, &path.display().to_string(), request).await
+            }
+            With::Sent(tool, bytes) => self.reconcile_text(*tool, bytes, "what was sent", request).await,
             With::Rate(rate) => self.reconcile_rate(*rate, request).await,
         }
     }
 
-    async fn reconcile_file(&self, tool: Tool, path: &Path, request: &WithRequest) -> Result<Reconciliation, Error> {
+    /// `name`: what a fault says that it is in.
+    async fn reconcile_text(
+        &self,
+        tool: Tool,
+        bytes: &[u8],
+        name: &str,
+        request: &WithRequest,
+    ) -> Result<Reconciliation, Error> {
         let by = request.by.clone().unwrap_or_else(|| match tool {
             Tool::Sreport | Tool::Sacct => vec![Dimension::Cluster, Dimension::Project, Dimension::User],
             Tool::OpenCost => vec![Dimension::Cluster, Dimension::Project],
@@ -80,17 +114,17 @@ impl Books {
             let (what, can) = ("a file of another tool", "cluster, project or user");
             return Err(RequestError::NotBy { what, by: by.clone(), can }.into());
         }
-        let failed = |source| Error::File { doing: "read", path: path.to_owned(), source };
-        let text = String::from_utf8_lossy(&std::fs::read(path).map_err(failed)?).into_owned();
+        let text = String::from_utf8_lossy(bytes).into_owned();
         let zone = request.zone.unwrap_or(self.zone());
         let their_zone = request.their_zone.unwrap_or(zone);
-        let theirs = match tool {
+        let weights = request.weights.clone();
+        let read = move || match tool {
             Tool::Sreport => sreport::read(&text),
-            Tool::Sacct => sacct::read(&text, their_zone, request.weights.as_ref()),
+            Tool::Sacct => sacct::read(&text, their_zone, weights.as_ref()),
             Tool::OpenCost => opencost::read(&text),
         };
-        let theirs =
-            theirs.map_err(|source| Error::Outside { file: path.display().to_string(), source: Box::new(source) })?;
+        let theirs = tokio::task::spawn_blocking(read).await.expect("does not panic");
+        let theirs = theirs.map_err(|source| Error::Outside { file: name.to_owned(), source: Box::new(source) })?;
         let reading = self.ledger().read().await?;
         let range = self.range(request.span, request.zone, reading.extent())?;
         let ours = reading.all_attempts().await?;
@@ -179,6 +213,23 @@ mod tests {
         assert_eq!(With::parse("rate", "18.50"), Ok(With::Rate(Decimal::new(1850, 2))));
         for (tool, file) in [("rate", "-1"), ("rate", "rates.csv"), ("kubecost", "a.json")] {
             assert!(With::parse(tool, file).is_err(), "{tool} {file}");
+        }
+    }
+
+    #[test]
+    fn over_http_a_tool_sends_its_output_and_a_rate_its_price() {
+        let body = || b"x".to_vec();
+        assert_eq!(With::sent("sacct", None, body()), Ok(With::Sent(Tool::Sacct, body())));
+        assert_eq!(With::sent("rate", Some("18.50"), Vec::new()), Ok(With::Rate(Decimal::new(1850, 2))));
+        for (tool, rate, body) in [
+            ("sacct", None, Vec::new()),
+            ("sacct", Some("18.50"), body()),
+            ("rate", None, Vec::new()),
+            ("rate", Some("18.50"), body()),
+            ("rate", Some("many"), Vec::new()),
+            ("kubecost", None, body()),
+        ] {
+            assert!(With::sent(tool, rate, body).is_err(), "{tool} {rate:?}");
         }
     }
 }

@@ -1,6 +1,7 @@
 //! From a command line to what it does, and from what came of it to an exit code.
 
 mod closing;
+mod deliver;
 mod demo;
 mod export;
 mod live;
@@ -16,7 +17,7 @@ use crate::cli::{
     QuoteArgs, ReconcileArgs, ReportArgs, SqlArgs, TokenArgs, VerifyArgs,
 };
 use crate::clock::now;
-use crate::config::{Config, ConfigError, IncomingConfig, Surroundings, ledger_place};
+use crate::config::{BucketConfig, Config, ConfigError, Surroundings, ledger_place};
 use crate::doctor::{self, Verdict};
 use crate::error::{Error, Remedy, chain};
 use crate::events::{self, Channel};
@@ -94,15 +95,21 @@ impl Scene {
 
     /// As they are.
     async fn books_alone(&self) -> Result<Books, Error> {
-        Books::open(self.place()?, self.config.sql).await
+        Ok(Books::open(self.place()?, self.config.sql).await?.asking(&self.config))
     }
 
     /// The bucket of this ledger; none where it has none. That of another is no business of this one: what is taken in is removed there.
-    fn bucket(&self) -> Option<&IncomingConfig> {
-        let (place, configured) = (self.place.as_deref()?, self.config.ledger.as_deref()?);
+    fn bucket(&self) -> Option<&BucketConfig> {
+        self.config.incoming.as_ref().filter(|_| self.is_configured())
+    }
+
+    /// Whether this is the ledger that the config names.
+    fn is_configured(&self) -> bool {
+        let (Some(place), Some(configured)) = (self.place.as_deref(), self.config.ledger.as_deref()) else {
+            return false;
+        };
         let canonical = |place: &str| std::fs::canonicalize(place).ok();
-        let is_same = place == configured || canonical(place).is_some_and(|at| Some(at) == canonical(configured));
-        self.config.incoming.as_ref().filter(|_| is_same)
+        place == configured || canonical(place).is_some_and(|at| Some(at) == canonical(configured))
     }
 
     async fn take_from_bucket(&self, books: &Books) {
@@ -141,6 +148,7 @@ pub async fn run(cli: Cli) -> Result<Exit, Error> {
         Command::Maintain(args) => maintain(&Scene::new(global)?, args).await,
         Command::Statement(args) => closing::statement(&Scene::new(global)?, args).await,
         Command::Export(command) => export::run(&Scene::new(global)?, command).await,
+        Command::Deliver(args) => deliver::run(&Scene::new(global)?, args).await,
         Command::Close(args) => closing::close(&Scene::new(global)?, args).await,
         Command::Price(PriceCommand::Try(args)) => price_try(&Scene::new(global)?, args).await,
         Command::Replay(command) => replay::run(command).await,

@@ -30,6 +30,7 @@ pub use problem::Problem;
 
 use crate::books::Books;
 use crate::config::TlsFiles;
+use crate::deliveries::DeliveryCounts;
 use crate::error::Error;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -45,6 +46,8 @@ use token::Token;
 
 /// A query is a text of some lines; more is a mistake. Unit: bytes.
 const MOST_BODY_BYTES: usize = 256 * 1024;
+/// What another tool printed of a month: sacct has some 200 bytes a job, so that these are 300,000 jobs. Unit: bytes.
+const MOST_OUTSIDE_BYTES: usize = 64 << 20;
 
 /// What every handler has.
 #[derive(Clone)]
@@ -57,9 +60,9 @@ struct Parts {
 }
 
 impl Service {
-    /// Over these books. Called where tokio runs: it starts to take in what nodes deliver.
-    pub fn new(books: Books) -> Self {
-        let telemetry = Telemetry::new(books.is_demo());
+    /// Over these books; what it delivers by schedule is counted in `deliveries`. Called where tokio runs: it starts to take in what nodes deliver.
+    pub fn new(books: Books, deliveries: DeliveryCounts) -> Self {
+        let telemetry = Telemetry::new(books.is_demo(), deliveries);
         let intake = Intake::start(books.ledger().clone());
         Self(Arc::new(Parts { books, telemetry, intake }))
     }
@@ -108,6 +111,7 @@ fn routes() -> Vec<(&'static str, &'static str, MethodRouter<Service>)> {
         ("get", "/api/v1/report/{name}", get(api::report)),
         ("get", "/api/v1/trace/{line}", get(api::trace)),
         ("get", "/api/v1/reconcile", get(api::reconcile)),
+        ("post", "/api/v1/reconcile", post(api::reconcile_with).layer(DefaultBodyLimit::max(MOST_OUTSIDE_BYTES))),
         ("get", "/api/v1/statement", get(api::statement)),
         ("get", "/api/v1/budgets", get(api::budgets)),
         ("post", "/api/v1/sql", post(api::sql)),

@@ -161,7 +161,7 @@ mod tests {
         )
         .seen("1 - - gpm 10 25 65 0 -");
         let budgets =
-            Budgets::parse("[[budget]]\nname = \"b\"\nproject = \"vision\"\ncard_hours = 9\nperiod = \"month\"\n")
+            Budgets::parse("[[budget]]\nname = \"b\"\nproject = \"vision\"\ncard_hours = 9\nperiod = \"month\"\n", 1)
                 .unwrap();
         let of = |from: &str, to: &str| {
             let range = range(from, to);

@@ -218,9 +218,10 @@ impl fmt::Display for Scope {
 }
 
 impl Budgets {
-    /// Reads `budgets.toml`. Errors: every fault at once, each with its line and key path.
-    pub fn parse(text: &str) -> Result<Self, Faults> {
-        parse::parse(text)
+    /// Reads `budgets.toml`. `fiscal_year_starts`: the month in which years begin where the file doesn't say, that of the billing policy. Errors:
+    /// every fault at once, each with its line and key path.
+    pub fn parse(text: &str, fiscal_year_starts: u32) -> Result<Self, Faults> {
+        parse::parse(text, fiscal_year_starts)
     }
 
     /// The currency of those that count money; none where all count card-hours.

@@ -2,7 +2,7 @@
 //!
 //! | report | answers |
 //! |---|---|
-//! | weekly | how long jobs waited, how busy their cards were, who uses little, what preemption and failures cost, which free cards nobody could take, what it all cost |
+//! | weekly | how long jobs waited, how busy their cards were, who uses little, what preemption and failures cost, which free cards nobody could take, how evenly services answered, what it all cost |
 //! | monthly | whether more was wanted than there is, or only in one place: growth, or a local jam |
 //!
 //! A report is a few titled [`Section`]s, each a [`Table`] of its own; what a chart shows is one column of its table. Everything comes from the same cells,
@@ -15,6 +15,7 @@ mod demand;
 pub(crate) mod facts;
 mod failures;
 mod fragments;
+pub mod jitter;
 mod low_use;
 mod model_fit;
 mod preemption;

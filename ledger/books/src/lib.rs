@@ -21,6 +21,7 @@ pub mod budgets;
 pub mod cell;
 pub mod checkpoint;
 pub mod cluster;
+pub mod delivery;
 pub mod demo;
 pub mod document;
 pub mod energy;

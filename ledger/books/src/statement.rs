@@ -39,7 +39,7 @@ pub use draft::{Draft, MonthOfBooks, draft};
 pub use entry::{Entry, EntryId, EntryKey, EntryKind};
 pub use export_table::export_table;
 pub use idle::{FREE, RESERVED};
-pub use issued::{Coverage, Issue, PLATFORM, SignedOff, Statement, of_org, statements};
+pub use issued::{Coverage, Issue, PLATFORM, SignedOff, Statement, StatementTerms, of_org, statements};
 pub use policy::{
     BillingMode, BillingPolicy, CapacityPolicy, EfficiencyEffect, EfficiencyPolicy, EfficiencyTier, FreeCapacity,
     RefundCause, RefundOf, RefundPolicy, ReservedCapacity, ShareBy, UsedBasis,

@@ -34,7 +34,7 @@ pub enum Kind {
     Text,
     /// A whole number.
     Count,
-    /// Card-hours or kWh, six decimals.
+    /// Card-hours, kWh or another measure, six decimals.
     Hours,
     /// A ratio of 0 to 1, six decimals.
     Ratio,

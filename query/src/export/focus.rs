@@ -65,6 +65,12 @@ pub fn delivery(
 }
 
 impl Delivery {
+    /// Names and bytes of the files, the metadata last: where it is, all are that it names.
+    pub fn into_files(self) -> Vec<(String, Vec<u8>)> {
+        let (name, text) = self.metadata;
+        self.files.into_iter().chain([(name, text.into_bytes())]).collect()
+    }
+
     /// Puts the files into a folder, which is made where it isn't there, each whole or not at all. Comes back with where they are.
     ///
     /// The metadata goes first and comes last: a folder with it has all that it names. Errors: a file can't be written.

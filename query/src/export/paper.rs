@@ -3,7 +3,7 @@
 use crate::render::{grouped, hours, percent, quoted};
 use cardhour_books::line::Line;
 use cardhour_books::report::{Dimension, local};
-use cardhour_books::statement::{EntryKind, PLATFORM, Statement, Summary};
+use cardhour_books::statement::{EntryKind, PLATFORM, Statement, StatementTerms, Summary};
 use cardhour_domain::{CardTime, Money, Name};
 use chrono::NaiveDate;
 use rust_decimal::Decimal;
@@ -53,6 +53,19 @@ impl<'a> Paper<'a> {
         };
         let comment = closed.comment.as_ref().map_or_else(String::new, |comment| format!(" ({comment})"));
         format!("Closed {} by {}{comment}", local(self.statement.zone, closed.at), closed.by)
+    }
+
+    /// What the site says beside the amounts, each with what it is called: fiscal year, tax, payment. Nothing of what it doesn't say; the calendar's
+    /// year needs no saying.
+    pub fn terms(&self) -> Vec<(&'static str, String)> {
+        let StatementTerms { fiscal_year, tax_included, tax_note, payment_terms } = &self.statement.terms;
+        let year = (fiscal_year.contains('/')).then(|| ("Fiscal year", fiscal_year.to_string()));
+        let included =
+            tax_included.map(|included| if included { "included in the amounts" } else { "not in the amounts" });
+        let tax: Vec<&str> = included.into_iter().chain(tax_note.as_deref()).collect();
+        let tax = (!tax.is_empty()).then(|| ("Tax", tax.join(". ")));
+        let payment = payment_terms.as_ref().map(|terms| ("Payment", terms.to_string()));
+        year.into_iter().chain(tax).chain(payment).collect()
     }
 
     /// How much of the held time is proven and seen, in words, where it isn't all; LED-3: nothing is said of what nobody held.

@@ -1,7 +1,7 @@
 use super::*;
 use crate::export::paper::Paper;
 use cardhour_books::statement::{
-    BillingPolicy, Coverage, Entry, EntryKey, EntryKind, Issue, SignedOff, Statement, statements,
+    BillingPolicy, Coverage, Entry, EntryKey, EntryKind, Issue, SignedOff, Statement, StatementTerms, statements,
 };
 use cardhour_domain::{CardTime, Currency, Money, Month, Name, Timestamp, Zone};
 use rust_decimal::Decimal;
@@ -161,6 +161,31 @@ fn the_page_says_how_the_list_price_becomes_the_total_and_what_is_not_known() {
     let paper = Paper::of(&statement, &[]);
     assert_eq!(paper.status(), "Closed 2026-04-02 09:12 by Mei Lin (all sources in)");
     assert!(!String::from_utf8(html::write(&paper)).unwrap().contains("DRAFT"));
+}
+
+/// What the site doesn't say isn't there; what it says stands on the page, in the workbook's facts and in the columns of the CSV.
+#[test]
+fn a_statement_says_its_fiscal_year_tax_and_payment_where_the_site_does() {
+    let mut statement = issued(month_of(1), None);
+    assert_eq!(Paper::of(&statement, &[]).terms(), []);
+    statement.terms = StatementTerms {
+        fiscal_year: "2025/26".into(),
+        tax_included: Some(false),
+        tax_note: Some("Net of VAT <6 %>".into()),
+        payment_terms: Some("30 days".into()),
+    };
+    let paper = Paper::of(&statement, &[]);
+    let said = [("Fiscal year", "2025/26"), ("Tax", "not in the amounts. Net of VAT <6 %>"), ("Payment", "30 days")];
+    assert_eq!(paper.terms(), said.map(|(what, said)| (what, said.to_owned())));
+    let html = String::from_utf8(html::write(&paper)).unwrap();
+    assert!(html.contains("<dt>Payment</dt><dd>30 days</dd>") && html.contains("Net of VAT &#60;6 %&#62;"), "{html}");
+    let csv = String::from_utf8(csv::write(&statement)).unwrap();
+    let rows = records(&csv);
+    let at = |name: &str| rows[0].iter().position(|column| column == name).unwrap();
+    for row in &rows[1..] {
+        assert_eq!((&row[at("fiscal_year")], &row[at("tax_included")]), ("2025/26", "false"));
+        assert_eq!((&row[at("tax_note")], &row[at("payment_terms")]), ("Net of VAT <6 %>", "30 days"));
+    }
 }
 
 /// Of LibreOffice's own settings: "Recalculation on File Load", Excel 2007 and newer: always.

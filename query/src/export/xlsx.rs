@@ -237,7 +237,7 @@ fn for_people(sheet: &mut Worksheet, paper: &Paper<'_>) -> Result<(), XlsxError>
         ("Currency", currency.to_string()),
         ("Status", paper.status()),
     ];
-    for (what, fact) in facts {
+    for (what, fact) in facts.into_iter().chain(paper.terms()) {
         pen.text(0, what, |looks| &looks.quiet)?;
         pen.text(1, &fact, |looks| &looks.quiet)?;
         pen.row += 1;

@@ -13,7 +13,7 @@ use crate::request::RequestError;
 use crate::terminal::{Progress, Unit, tell};
 use cardhour_books::attempt::Rejected;
 use cardhour_books::import::map::MapFile;
-use cardhour_books::import::metrics::prometheus::{Answers, queries, ranges};
+use cardhour_books::import::metrics::prometheus::{Answers, Query, queries, ranges};
 use cardhour_books::import::metrics::scrape::{Scrape, read_each};
 use cardhour_books::import::metrics::table::SERIES_FIELDS;
 use cardhour_books::import::metrics::{MetricsError, Readout, Setting, Telemetry, cards, smi_log, smi_xml, table};
@@ -225,8 +225,8 @@ async fn asked(args: &MetricsArgs, setting: &mut Setting, zone: Zone, now: Times
     let mut progress = Progress::new("asking", (queries.len() * ranges.len()) as u64, Unit::Items);
     let mut answers = Answers::new(setting);
     let ask = |(query, (start, end))| {
-        let prometheus = &prometheus;
-        async move { prometheus.query_range(query, start, end, step_s).await.map(|answer| (query, answer)) }
+        let (prometheus, query): (_, &Query) = (&prometheus, query);
+        async move { prometheus.query_range(&query.expression, start, end, step_s).await.map(|answer| (query, answer)) }
     };
     let mut coming = futures::stream::iter(all.map(ask)).buffered(AT_ONCE);
     let failed =

@@ -3,7 +3,6 @@
 use crate::cli::MetricsArgs;
 use crate::error::Error;
 use axum::http::Uri;
-use cardhour_books::import::metrics::prometheus::Query;
 use cardhour_domain::Timestamp;
 use reqwest::header::RETRY_AFTER;
 use reqwest::{Client, RequestBuilder, StatusCode};
@@ -96,10 +95,33 @@ enum Tried {
     Again(String, Option<Duration>),
 }
 
+/// Whom to ask, and as whom.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Asked<'a> {
+    /// The address.
+    pub url: &'a str,
+    /// A file with a bearer token.
+    pub token_file: Option<&'a Path>,
+    /// A user, and the file with the password.
+    pub login: Option<(&'a str, &'a Path)>,
+    /// Certificates of who may vouch for it.
+    pub ca_file: Option<&'a Path>,
+}
+
 impl Prometheus {
-    /// The one that the command names. Errors: no address, a file that can't be read, a secret that would go out in the open.
+    /// The one that the command names. Errors: as [`Self::new`].
     pub fn of(args: &MetricsArgs) -> Result<Self, Error> {
-        let url = args.url.clone().unwrap_or_default();
+        Self::new(&Asked {
+            url: args.url.as_deref().unwrap_or_default(),
+            token_file: args.token_file.as_deref(),
+            login: args.user.as_deref().zip(args.password_file.as_deref()),
+            ca_file: args.ca_file.as_deref(),
+        })
+    }
+
+    /// One of these words. Errors: no address, a file that can't be read, a secret that would go out in the open.
+    pub fn new(asked: &Asked<'_>) -> Result<Self, Error> {
+        let url = asked.url.to_owned();
         let wrong = |reason| Error::from(PrometheusError::Url { url: url.clone(), reason });
         let uri: Uri = url.parse().map_err(|_| wrong("is no address such as http://prometheus:9090"))?;
         let host = uri.host().ok_or_else(|| wrong("has no host: take an address such as http://prometheus:9090"))?;
@@ -109,10 +131,10 @@ impl Prometheus {
         if uri.query().is_some() {
             return Err(wrong("has a query: what is asked is ours"));
         }
-        let credentials = match (&args.token_file, &args.user, &args.password_file) {
-            (Some(file), ..) => Credentials::Token(secret(file)?),
-            (None, Some(user), Some(file)) => Credentials::User(user.clone(), secret(file)?),
-            _ => Credentials::Nobody,
+        let credentials = match (asked.token_file, asked.login) {
+            (Some(file), _) => Credentials::Token(secret(file)?),
+            (None, Some((user, file))) => Credentials::User(user.to_owned(), secret(file)?),
+            (None, None) => Credentials::Nobody,
         };
         let is_open = match uri.scheme_str() {
             Some("https") => false,
@@ -131,9 +153,9 @@ impl Prometheus {
             // A proxy that the environment names is for what is elsewhere.
             builder = builder.no_proxy();
         }
-        if let Some(path) = &args.ca_file {
+        if let Some(path) = asked.ca_file {
             let pem =
-                std::fs::read(path).map_err(|source| Error::File { doing: "read", path: path.clone(), source })?;
+                std::fs::read(path).map_err(|source| Error::File { doing: "read", path: path.to_owned(), source })?;
             let failed = |reason: String| PrometheusError::Certificate { file: path.display().to_string(), reason };
             let all = reqwest::Certificate::from_pem_bundle(&pem).map_err(|error| failed(error.to_string()))?;
             if all.is_empty() {
@@ -161,14 +183,14 @@ impl Prometheus {
     /// The answer to a query over a range, as it came: it may be a refusal. Errors: none came, however often it was asked.
     pub async fn query_range(
         &self,
-        query: &Query,
+        expression: &str,
         start: Timestamp,
         end: Timestamp,
         step_s: u32,
     ) -> Result<Vec<u8>, Error> {
         let seconds = |at: Timestamp| format!("{}.{:03}", at.unix_ms().div_euclid(1000), at.unix_ms().rem_euclid(1000));
         let words = [
-            ("query", query.expression.clone()),
+            ("query", expression.to_owned()),
             ("start", seconds(start)),
             ("end", seconds(end)),
             ("step", step_s.to_string()),
@@ -177,10 +199,10 @@ impl Prometheus {
         let mut tries = 1;
         loop {
             let request = self.client.get(format!("{}/api/v1/query_range", self.address)).query(&words);
-            match self.tried(self.signed(request), query).await? {
+            match self.tried(self.signed(request), expression).await? {
                 Tried::Answer(answer) => return Ok(answer),
                 Tried::Again(reason, _) if tries == TRIES => {
-                    let (address, query) = (self.address.clone(), query.expression.clone());
+                    let (address, query) = (self.address.clone(), expression.to_owned());
                     return Err(PrometheusError::NoAnswer { address, query, tries, reason }.into());
                 }
                 Tried::Again(_, asked_for) => tokio::time::sleep(asked_for.unwrap_or(wait).min(LONGEST_WAIT)).await,
@@ -198,7 +220,7 @@ impl Prometheus {
         }
     }
 
-    async fn tried(&self, request: RequestBuilder, query: &Query) -> Result<Tried, Error> {
+    async fn tried(&self, request: RequestBuilder, expression: &str) -> Result<Tried, Error> {
         let response = match request.send().await {
             Ok(response) => response,
             Err(error) => return Ok(Tried::Again(crate::error::chain(&error), None)),
@@ -208,7 +230,7 @@ impl Prometheus {
         let asked_for = asked_for.map(Duration::from_secs);
         match status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-                let (address, query) = (self.address.clone(), query.expression.clone());
+                let (address, query) = (self.address.clone(), expression.to_owned());
                 Err(PrometheusError::Unauthorized { address, status: status.as_u16(), query }.into())
             }
             StatusCode::TOO_MANY_REQUESTS

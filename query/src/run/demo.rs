@@ -53,7 +53,7 @@ pub async fn run(scene: &Scene, global: &Global, args: &DemoArgs) -> Result<Exit
         Err(Error::Listen { .. }) if args.address.is_none() => serve::bind(([127, 0, 0, 1], 0).into(), None).await?,
         other => other?,
     };
-    serving::until_stopped(books, listener, None, None, None).await
+    serving::until_stopped(books, listener, None, None, serving::Beside::default()).await
 }
 
 async fn show(books: &Books, place: &str, month: Month) -> Result<(), Error> {

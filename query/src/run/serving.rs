@@ -3,6 +3,7 @@
 use super::{Exit, Scene};
 use crate::books::Books;
 use crate::config::TlsFiles;
+use crate::deliveries::{self, Deliverer, DeliveryCounts};
 use crate::error::Error;
 use crate::events::Watch;
 use crate::incoming::Incoming;
@@ -24,16 +25,45 @@ pub async fn run(scene: &Scene, address: Option<SocketAddr>) -> Result<Exit, Err
     let listener = serve::bind(address.unwrap_or(scene.config.http_address), tls.as_ref()).await?;
     let watch = Watch::start(books.clone(), &scene.config)?;
     let token_file = scene.config.token_file.clone();
-    let incoming = incoming(scene, &books)?;
-    let served = until_stopped(books, listener, tls, token_file, incoming).await;
+    let beside = Beside::of(scene, &books)?;
+    let served = until_stopped(books, listener, tls, token_file, beside).await;
     if let Some(watch) = watch {
         watch.stop().await;
     }
     served
 }
 
+/// What goes on beside the service.
+#[derive(Debug, Default)]
+pub struct Beside {
+    /// The bucket that this ledger takes from.
+    incoming: Option<Incoming>,
+    /// What is delivered by schedule.
+    deliverers: Vec<Deliverer>,
+}
+
+impl Beside {
+    /// What the config names for this ledger. Errors: the certificates of a bucket can't be used.
+    pub fn of(scene: &Scene, books: &Books) -> Result<Self, Error> {
+        Ok(Self { incoming: incoming(scene, books)?, deliverers: deliverers(scene)? })
+    }
+}
+
+/// What is delivered of this ledger. Errors: the certificates of a bucket can't be used.
+fn deliverers(scene: &Scene) -> Result<Vec<Deliverer>, Error> {
+    let deliverers = Deliverer::all(&scene.config)?;
+    if !deliverers.is_empty() && !scene.is_configured() {
+        tell("the deliveries of the config are not of this ledger: nothing is delivered");
+        return Ok(Vec::new());
+    }
+    for deliverer in &deliverers {
+        tell(&format!("delivering {} to {} as {:?}", deliverer.what(), deliverer.place(), deliverer.name()));
+    }
+    Ok(deliverers)
+}
+
 /// The bucket that this ledger takes from. Errors: its certificates can't be used.
-pub fn incoming(scene: &Scene, books: &Books) -> Result<Option<Incoming>, Error> {
+fn incoming(scene: &Scene, books: &Books) -> Result<Option<Incoming>, Error> {
     let Some(config) = &scene.config.incoming else { return Ok(None) };
     if scene.bucket().is_none() || books.is_demo() {
         tell(&format!("{} is not of this ledger: nothing is taken from there", config.settings.bucket));
@@ -49,7 +79,7 @@ pub async fn until_stopped(
     listener: TcpListener,
     tls: Option<TlsFiles>,
     token_file: Option<PathBuf>,
-    incoming: Option<Incoming>,
+    beside: Beside,
 ) -> Result<Exit, Error> {
     let token_file =
         token_file.or_else(|| books.ledger().folder().map(|folder| folder.join("token"))).ok_or(Error::NoPlace)?;
@@ -70,8 +100,13 @@ pub async fn until_stopped(
         tell(&format!("serving {scheme}://{address}/ with the token in {}", token_file.display()));
     }
     let ledger = books.ledger().clone();
-    let taking = incoming.map(|incoming| tokio::spawn(Arc::new(incoming).keep_taking(ledger)));
-    let served = serve::run(Service::new(books), listener, tls, token, stopped).await;
+    let taking = beside.incoming.map(|incoming| tokio::spawn(Arc::new(incoming).keep_taking(ledger)));
+    let counts = DeliveryCounts::default();
+    let delivering = deliveries::Watch::start(books.clone(), beside.deliverers, counts.clone());
+    let served = serve::run(Service::new(books, counts), listener, tls, token, stopped).await;
+    if let Some(delivering) = delivering {
+        delivering.stop().await;
+    }
     if let Some(taking) = taking {
         // What it was about to remove from the bucket is known the next time.
         taking.abort();

@@ -34,6 +34,7 @@ pub async fn run(scene: &Scene, args: &UpArgs) -> Result<Exit, Error> {
     let mut config = collector_config(args)?;
     let is_new = Books::is_missing(place).await;
     let books = Books::open_or_make(place, scene.config.zone.filter(|_| is_new), false, scene.config.sql).await?;
+    let books = books.asking(&scene.config);
     if is_new {
         tell(&format!("made a ledger in {place} that bills in {}, which it keeps", books.zone()));
     }
@@ -46,11 +47,11 @@ pub async fn run(scene: &Scene, args: &UpArgs) -> Result<Exit, Error> {
     }
     books.ledger().make_incoming()?;
     tell(&format!("collecting node {} of cluster {}, each {} s", config.node, config.cluster, config.step_s));
-    let incoming = serving::incoming(scene, &books)?;
+    let beside = serving::Beside::of(scene, &books)?;
     let (collector, ended) = Collector::start(config).await?;
     let token_file = scene.config.token_file.clone();
     let served = tokio::select! {
-        served = serving::until_stopped(books, listener, tls, token_file, incoming) => served,
+        served = serving::until_stopped(books, listener, tls, token_file, beside) => served,
         error = ended => Err(error.unwrap_or(RunError::Ended).into()),
     };
     if let Some(watch) = watch {

@@ -4,16 +4,18 @@ use super::Service;
 use super::problem::{Problem, RequestId};
 use crate::clock::now;
 use crate::error::Error;
+use crate::reconciled_with::{With, WithRequest};
 use crate::render::{self, Format, Style};
 use crate::request::{Asked, Moment, Options, ReconcileRequest, ReportName, RequestError, Span};
 use axum::Json;
-use axum::body::Body;
-use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::body::{Body, Bytes};
+use axum::extract::rejection::{BytesRejection, JsonRejection, QueryRejection};
 use axum::extract::{Extension, Path, Query, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use cardhour_books::checkpoint::Week;
 use cardhour_books::reconcile::ReconcileQuery;
+use cardhour_books::reconcile::outside::billing::Weights;
 use cardhour_books::report::Dimension;
 use cardhour_books::table::Table;
 use cardhour_domain::{Month, Timestamp, Zone};
@@ -131,6 +133,67 @@ pub async fn reconcile(
         };
         let table = service.0.books.reconcile(&request).await?.table;
         table_of(&service, &table, format)
+    };
+    answer.await.unwrap_or_else(|error| Problem::of(&error, &id).into_response())
+}
+
+/// The options of a comparison with another tool in an address; the same words as on the command line.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WithAddress {
+    with: String,
+    rate: Option<String>,
+    month: Option<String>,
+    from: Option<String>,
+    to: Option<String>,
+    by: Option<String>,
+    #[serde(default)]
+    attempts: bool,
+    zone: Option<String>,
+    with_zone: Option<String>,
+    billing_weights: Option<String>,
+    format: Option<String>,
+}
+
+impl WithAddress {
+    /// As a question to the books. Errors: a word that isn't what it should be, a body that doesn't go with it.
+    fn request(&self, body: Vec<u8>) -> Result<WithRequest, Error> {
+        let zone = |text: &Option<String>| text.as_deref().map(Zone::parse).transpose().map_err(RequestError::from);
+        let weights = self.billing_weights.as_deref().map(Weights::parse).transpose();
+        Ok(WithRequest {
+            with: With::sent(&self.with, self.rate.as_deref(), body)?,
+            span: span(&self.month, &self.from, &self.to)?,
+            zone: zone(&self.zone)?,
+            their_zone: zone(&self.with_zone)?,
+            weights: weights.map_err(RequestError::With)?,
+            by: self.by.as_deref().map(Dimension::parse_list).transpose().map_err(RequestError::from)?,
+            by_job: self.attempts,
+        })
+    }
+}
+
+/// Our books beside what another tool printed, which is the body, or beside one price.
+pub async fn reconcile_with(
+    State(service): State<Service>,
+    Extension(id): Extension<RequestId>,
+    query: Result<Query<WithAddress>, QueryRejection>,
+    body: Result<Bytes, BytesRejection>,
+) -> Response {
+    let Query(query) = match query {
+        Ok(query) => query,
+        Err(rejection) => return bad_request(&rejection.body_text(), &id),
+    };
+    let body = match body {
+        Ok(body) => body,
+        Err(rejection) => {
+            let code = if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE { "too-large" } else { "bad-request" };
+            return Problem::new(rejection.status(), code, rejection.body_text(), &id).into_response();
+        }
+    };
+    let answer = async {
+        let format = format(query.format.as_deref())?;
+        let request = query.request(body.into())?;
+        table_of(&service, &service.0.books.reconcile_with(&request).await?.table, format)
     };
     answer.await.unwrap_or_else(|error| Problem::of(&error, &id).into_response())
 }
@@ -357,6 +420,30 @@ mod tests {
         assert_eq!(asked("/x?as_of=2026-03-02").unwrap(), "2026-03-01T16:00:00Z");
         assert!(asked("/x?month=2026-03&as_of=2026-03-02").is_err());
         assert!(asked("/x?month=march").is_err());
+    }
+
+    #[test]
+    fn a_comparison_is_asked_over_http_as_on_the_command_line() {
+        let asked = |address: &str, body: &[u8]| {
+            let Query(query): Query<WithAddress> = Query::try_from_uri(&address.parse().unwrap()).unwrap();
+            query.request(body.to_vec())
+        };
+        let request = asked(
+            "/x?with=sacct&month=2026-03&by=project&attempts=true&with_zone=Asia/Shanghai&billing_weights=GRES/gpu=4.5",
+            b"JobID",
+        )
+        .unwrap();
+        assert_eq!(request.span, Span::Month(Month::parse("2026-03").unwrap()));
+        assert_eq!((request.by, request.by_job), (Some(vec![Dimension::Project]), true));
+        assert_eq!(request.their_zone, Some(Zone::parse("Asia/Shanghai").unwrap()));
+        assert_eq!(request.weights, Some(Weights::parse("GRES/gpu=4.5").unwrap()));
+        for (address, body) in
+            [("/x?with=sacct", ""), ("/x?with=sacct&billing_weights=gpu", "a"), ("/x?with=rate&month=march&rate=1", "")]
+        {
+            let error = asked(address, body.as_bytes()).unwrap_err();
+            assert_eq!(error.remedy(), crate::error::Remedy::Caller, "{address}: {error}");
+        }
+        assert!(Query::<WithAddress>::try_from_uri(&"/x?month=2026-03".parse().unwrap()).is_err(), "with what?");
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Every metric of the service: name, unit, labels and help in one list.
 //!
-//! Labels come from closed lists, the price book, the budgets, the nodes' tokens, and for the largest projects of a month from the books; never more than a bound
-//! ([`Pool`]). Figures of the pool are gauges, since a late export may lower them. They are worked out at most once a minute: books change with imports, not
-//! with scrapes.
+//! Labels come from closed lists, the price book, the budgets, the deliveries of the config, the nodes' tokens, and for the largest projects of a
+//! month from the books; never more than a bound ([`Pool`]). Figures of the pool are gauges, since a late export may lower them. They are worked out
+//! at most once a minute: books change with imports, not with scrapes.
 
 mod pool;
 
@@ -10,6 +10,7 @@ pub use pool::Pool;
 
 use super::Service;
 use super::problem::{Problem, RequestId};
+use crate::deliveries::DeliveryCounts;
 use crate::error::Error;
 use axum::extract::{Extension, MatchedPath, Request, State};
 use axum::http::{HeaderMap, header};
@@ -36,6 +37,7 @@ const KEPT_FOR: Duration = Duration::from_secs(60);
 pub struct Telemetry {
     requests: Family<Route, Counter>,
     intake: IntakeCounts,
+    deliveries: DeliveryCounts,
     is_demo: bool,
     pool: Mutex<Option<(Instant, Pool)>>,
     working: tokio::sync::Mutex<()>,
@@ -114,10 +116,11 @@ type Figure<L> = Family<L, Gauge<f64, AtomicU64>>;
 
 impl Telemetry {
     /// Nothing counted yet.
-    pub fn new(is_demo: bool) -> Self {
+    pub fn new(is_demo: bool, deliveries: DeliveryCounts) -> Self {
         Self {
             requests: Family::default(),
             intake: IntakeCounts::default(),
+            deliveries,
             is_demo,
             pool: Mutex::default(),
             working: tokio::sync::Mutex::default(),
@@ -150,6 +153,7 @@ impl Telemetry {
             Unit::Seconds,
             self.intake.last.clone(),
         );
+        self.deliveries.register(&mut registry);
         registry.register("cardhour_http_requests", "Requests by route and status", self.requests.clone());
         let mut text = String::new();
         encode(&mut text, &registry).expect("into memory");
@@ -369,9 +373,9 @@ mod tests {
                 },
             )]),
         };
-        let telemetry = Telemetry::new(true);
-        telemetry.requests.get_or_create(&Route { route: "/api/v1/sql".into(), status: 200 }).inc();
         let at = Timestamp::from_unix_ms(1_775_000_000_500);
+        let telemetry = Telemetry::new(true, DeliveryCounts::of_finance(at));
+        telemetry.requests.get_or_create(&Route { route: "/api/v1/sql".into(), status: 200 }).inc();
         telemetry.intake().count("gpu01", "taken", 240, at);
         telemetry.intake().count("gpu02", "refused", 0, at);
         let mut lines: Vec<String> = telemetry.encode(&pool).lines().map(str::to_owned).collect();
@@ -387,6 +391,9 @@ mod tests {
         # HELP cardhour_card_seconds Card-seconds in the books by state, over all the time they cover.
         # HELP cardhour_cards Cards by state, mean of the last hour in the books.
         # HELP cardhour_coverage_ratio Held time that records or observation prove.
+        # HELP cardhour_deliveries Weeks and months that were delivered by schedule, and tries that failed.
+        # HELP cardhour_deliveries_owed Weeks and months that are due by the clock and not delivered, by what keeps them.
+        # HELP cardhour_delivery_last_timestamp_seconds When something was delivered last, since the service started.
         # HELP cardhour_held_card_seconds Where held card-seconds went, over all the time the books cover.
         # HELP cardhour_held_energy_joules Energy of held cards as far as it was measured, over all the time the books cover.
         # HELP cardhour_http_requests Requests by route and status.
@@ -407,6 +414,9 @@ mod tests {
         # TYPE cardhour_card_seconds gauge
         # TYPE cardhour_cards gauge
         # TYPE cardhour_coverage_ratio gauge
+        # TYPE cardhour_deliveries counter
+        # TYPE cardhour_deliveries_owed gauge
+        # TYPE cardhour_delivery_last_timestamp_seconds gauge
         # TYPE cardhour_held_card_seconds gauge
         # TYPE cardhour_held_energy_joules gauge
         # TYPE cardhour_http_requests counter
@@ -421,6 +431,7 @@ mod tests {
         # TYPE cardhour_use_coverage_ratio gauge
         # UNIT cardhour_books_as_of_timestamp_seconds seconds
         # UNIT cardhour_card_seconds seconds
+        # UNIT cardhour_delivery_last_timestamp_seconds seconds
         # UNIT cardhour_held_card_seconds seconds
         # UNIT cardhour_held_energy_joules joules
         # UNIT cardhour_month_start_timestamp_seconds seconds
@@ -436,6 +447,9 @@ mod tests {
         cardhour_card_seconds{state="held"} 216000.0
         cardhour_cards{state="held"} 6.0
         cardhour_coverage_ratio 1.0
+        cardhour_deliveries_owed{delivery="finance",why="closing"} 1
+        cardhour_deliveries_total{delivery="finance",outcome="delivered"} 2
+        cardhour_delivery_last_timestamp_seconds{delivery="finance"} 1775000000.5
         cardhour_held_card_seconds{went="effective"} 108000.0
         cardhour_held_card_seconds{went="unseen"} 108000.0
         cardhour_held_energy_joules 9000000.0

@@ -242,3 +242,24 @@ fn t16_alertmanager_and_a_webhook_are_told_once_over_restarts_and_when_it_is_ove
         ]
     );
 }
+
+/// March 2025 is the last month of a year that begins in April 2024. The policy says so once, for statements and budgets; a key of the budgets' own
+/// goes before.
+#[test]
+fn a_year_of_a_budget_is_the_fiscal_year_of_the_billing_policy() {
+    let site = march();
+    std::fs::write(site.ledger().join("billing.toml"), "fiscal_year_starts = \"04\"\n").unwrap();
+    let budget = "[[budget]]\nname = \"all\"\ncard_hours = \"700\"\nperiod = \"year\"\n";
+    let period = |text: &str| {
+        write_budgets(&site, text);
+        let rows = budgets(&site.run("budgets --month 2025-03 --format csv"));
+        rows.0[0]["period"].clone()
+    };
+    assert_eq!(period(budget), "2024-04..2025-03");
+    assert_eq!(period(&format!("fiscal_year_starts = \"01\"\n{budget}")), "2025-01..2025-12");
+    let out = site.ledger().with_file_name("page");
+    let answer = site.run(&format!("export html --month 2025-03 --output-dir {}", out.display()));
+    assert_eq!(answer.code, Some(0), "{}", answer.err);
+    let page = std::fs::read_to_string(out.join("statement-2025-03-platform.html")).unwrap();
+    assert!(page.contains("<dt>Fiscal year</dt><dd>2024/25</dd>"), "{page}");
+}

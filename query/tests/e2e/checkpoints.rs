@@ -1,6 +1,7 @@
 //! The checkpoint reports and the cost of a unit of output, on the real binary.
 
 use crate::site::{Rows, Site, micros};
+use cardhour_test_prometheus::{Prometheus, free_port, has};
 
 const PRICES: &str = "currency = \"CNY\"\nzone = \"UTC\"\n[[price]]\nfrom = \"2016-01-01\"\nper_card_hour = \"2\"\n";
 
@@ -121,4 +122,51 @@ fn output_gives_cost_by_unit_and_bad_rows_go_to_quarantine() {
     let fields = site.sql("select line, field from quarantine").by("line", "field");
     let fields: Vec<(&str, &str)> = fields.iter().map(|(line, field)| (&**line, &**field)).collect();
     assert_eq!(fields, [("2", "amount"), ("3", "job_id")]);
+}
+
+/// By hand, of one latency each in the first, second and thirteenth five minutes of the week: 0.1 s, 0.2 s, 0.6 s. By nearest rank the median is 200
+/// ms and p99 600 ms, three times it. The first hour's median is 100 ms, the second's 600 ms.
+#[test]
+fn the_weekly_report_has_the_jitter_of_services_as_a_real_prometheus_tells_it_or_why_not() {
+    let test = "the_weekly_report_has_the_jitter_of_services_as_a_real_prometheus_tells_it_or_why_not";
+    if !has("prometheus", test) || !has("promtool", test) {
+        return;
+    }
+    // 2026-05-11, 20,584 days after 1970.
+    let point = |minute: i64, value: &str| {
+        let at = 20_584 * 86_400 + minute * 60;
+        format!("latency_seconds{{model=\"qwen\",route=\"chat\"}} {value} {at}\n")
+    };
+    let series = [point(3, "0.1"), point(8, "0.2"), point(63, "0.6")].concat();
+    let prometheus = Prometheus::holding(&format!("# TYPE latency_seconds gauge\n{series}# EOF\n"));
+    let site = may();
+    let weekly = |url: &str, query: &str| {
+        let config = format!(
+            "[inference]\nprometheus = {url:?}\nquery = {query:?}\nmodel_label = \"model\"\nservice_label = \"route\"\n"
+        );
+        site.file("config.toml", config)
+    };
+    let config = weekly(&prometheus.url(), "last_over_time(latency_seconds[5m])");
+    let rows = site.report(&format!("weekly --week 2026-W20 --config {config}"));
+    let of = |column| figure(&rows, "inference_jitter", "1", column);
+    assert_eq!((of("model"), of("service"), of("hours")), ("qwen", "chat", "2"));
+    assert_eq!((of("median_ms"), of("p99_ms")), ("200.000000", "600.000000"));
+    assert_eq!((of("p99_to_median"), of("largest_hourly_change_ms")), ("3.000000", "500.000000"));
+    assert_eq!(of("changed_at"), "2026-05-11 01:00");
+    for format in ["html", "md"] {
+        let page = site.ok(&format!("report weekly --week 2026-W20 --config {config} --format {format}"));
+        assert!(page.contains("Inference jitter") && page.contains("600.0000"), "{page}");
+    }
+    // What isn't told is left out, with the reason, and the rest of the report is there.
+    for (url, query, reason) in [
+        (prometheus.url(), "no_such_metric", "the query gives no series in that week"),
+        (prometheus.url(), "rate(", "refuses the query"),
+        (format!("http://127.0.0.1:{}", free_port()), "up", "gives no answer"),
+    ] {
+        let config = weekly(&url, query);
+        let page = site.ok(&format!("report weekly --week 2026-W20 --config {config} --format md"));
+        let left_out = page.lines().find(|line| line.contains("inference jitter is left out")).unwrap_or(&page);
+        assert!(left_out.contains(reason) && !page.contains("Inference jitter"), "{reason}: {left_out}");
+        assert!(page.contains("Queue wait by queue"), "{page}");
+    }
 }

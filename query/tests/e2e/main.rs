@@ -12,6 +12,7 @@ mod closing;
 mod collector;
 mod costs;
 mod days;
+mod delivery;
 mod demo;
 mod field_cost;
 mod field_months;

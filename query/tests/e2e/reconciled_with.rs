@@ -1,5 +1,6 @@
 //! Our books beside what other tools print of the same jobs: a real slurmdbd's `sreport` and `sacct`, an answer of OpenCost, a price by hand.
 
+use crate::service::Service;
 use crate::site::{MAP, Rows, Site, micros};
 use cardhour_domain::Timestamp;
 use cardhour_test_slurm::{Lab, can_run, wait_for};
@@ -307,4 +308,32 @@ fn m15_opencost_beside_the_books() {
     assert_eq!(answer.code, Some(1), "{}", answer.out);
     let missing = site.run("reconcile --with opencost nowhere.json");
     assert_eq!(missing.code, Some(2), "{}", missing.err);
+}
+
+/// Whatever the command prints of a file, the service answers to whoever sends its bytes; nothing is compared for who doesn't say with what.
+#[test]
+fn the_bytes_of_a_file_over_http_give_the_rows_of_the_command() {
+    let site = small();
+    let json = "{\"code\": 200, \"data\": [{\"vision\": {\"name\": \"vision\", \"properties\": {\"cluster\": \"one\", \"namespace\": \"vision\"}, \
+                \"gpuHours\": 2.5, \"window\": {\"start\": \"2026-03-02T00:00:00Z\", \"end\": \"2026-03-03T00:00:00Z\"}}}]}";
+    let file = site.file("allocation.json", json);
+    let service = Service::start(&site);
+    for format in ["csv", "json"] {
+        let typed = site.run(&format!("reconcile --with opencost {file} --by project --format {format}"));
+        assert_eq!(typed.code, Some(1), "2.5 of 2 hours are explained by nothing: {}", typed.out);
+        let sent = service.post(&format!("/api/v1/reconcile?with=opencost&by=project&format={format}"), json);
+        assert_eq!((sent.status, sent.body), (200, typed.out), "{format}");
+    }
+    let typed = site.ok("reconcile --with rate 18.50 --month 2026-03 --by project --format csv");
+    let rate = "/api/v1/reconcile?with=rate&rate=18.50&month=2026-03&by=project&format=csv";
+    assert_eq!(service.post(rate, "").body, typed);
+    for (path, body, status) in [
+        ("/api/v1/reconcile?with=opencost", "", 400),
+        ("/api/v1/reconcile?with=opencost", "{", 400),
+        ("/api/v1/reconcile?with=kubecost", json, 400),
+        ("/api/v1/reconcile", json, 400),
+        (rate, "18.50", 400),
+    ] {
+        assert_eq!(service.post(path, body).status, status, "{path} {body}");
+    }
 }

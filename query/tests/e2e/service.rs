@@ -87,6 +87,11 @@ impl Service {
         self.ask("GET", path, &format!("authorization: Bearer {}\r\n", self.token), "")
     }
 
+    /// Sends a body, with the token.
+    pub fn post(&self, path: &str, body: &str) -> Reply {
+        self.ask("POST", path, &format!("authorization: Bearer {}\r\n", self.token), body)
+    }
+
     fn sql(&self, query: &str) -> Reply {
         let headers =
             format!("authorization: Bearer {}\r\ncontent-type: application/json\r\naccept: text/csv\r\n", self.token);

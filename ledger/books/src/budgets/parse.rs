@@ -14,17 +14,18 @@ const THRESHOLDS: [u32; 4] = [50, 75, 90, 100];
 /// The highest threshold that is believed. Unit: percent.
 const HIGHEST_THRESHOLD: u32 = 1000;
 
-pub(super) fn parse(text: &str) -> Result<Budgets, Faults> {
-    Ok(read(text, budgets)?.unwrap_or_else(|| Budgets { budgets: Vec::new(), fiscal_year_starts: 1 }))
+pub(super) fn parse(text: &str, usual: u32) -> Result<Budgets, Faults> {
+    let read = read(text, |reader, root| budgets(reader, root, usual))?;
+    Ok(read.unwrap_or_else(|| Budgets { budgets: Vec::new(), fiscal_year_starts: usual }))
 }
 
-fn budgets(reader: &mut Reader<'_>, root: &Place<'_, '_>) -> Option<Budgets> {
+fn budgets(reader: &mut Reader<'_>, root: &Place<'_, '_>, usual: u32) -> Option<Budgets> {
     reader.known_keys(root, &["currency", "fiscal_year_starts", "thresholds", "budget"]);
     let currency = root.table.get("currency").and_then(|value| {
         let code = reader.string(value, "currency")?;
         Currency::parse(code).map_err(|error| reader.fault(value.span().start, "currency", error)).ok()
     });
-    let starts = root.table.get("fiscal_year_starts").map_or(Some(1), |value| month_number(reader, value));
+    let starts = root.table.get("fiscal_year_starts").map_or(Some(usual), |value| month_number(reader, value));
     let thresholds = match root.table.get("thresholds") {
         None => Some(THRESHOLDS.to_vec()),
         Some(value) => thresholds(reader, value, "thresholds"),

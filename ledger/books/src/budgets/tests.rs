@@ -8,7 +8,7 @@ use cardhour_domain::{Timestamp, Zone};
 const TWO_DOLLARS: &str = "[[price]]\nfrom = \"2016-01-01\"\nper_card_hour = \"2\"\n";
 
 fn budgets(text: &str) -> Budgets {
-    Budgets::parse(text).unwrap_or_else(|faults| panic!("{faults}"))
+    Budgets::parse(text, 1).unwrap_or_else(|faults| panic!("{faults}"))
 }
 
 /// How budgets stand just before `asked`, of a world loaded as the shell loads it.
@@ -290,7 +290,7 @@ card_hours = "1"
 period = "quarter"
 from = "2026-02"
 "#;
-    let faults = Budgets::parse(text).unwrap_err().to_string();
+    let faults = Budgets::parse(text, 1).unwrap_err().to_string();
     let expected = [
         "line 1: fiscal_year_starts: has to be a month's number, \"01\" to \"12\"",
         "line 2: colour: unknown key; known here are currency, fiscal_year_starts, thresholds, budget",
@@ -308,14 +308,17 @@ from = "2026-02"
     assert_eq!(faults.lines().collect::<Vec<_>>(), expected);
     let text = "[[budget]]\nname = \"d\"\ncard_hours = \"1\"\nperiod = \"quarter\"\nfrom = \"2026-02\"\n";
     assert_eq!(
-        Budgets::parse(&text.repeat(2)).unwrap_err().to_string(),
+        Budgets::parse(&text.repeat(2), 1).unwrap_err().to_string(),
         "line 5: budget[1].from: 2026-02 is not the first month of a quarter; the quarter that holds it is 2026-01..2026-03\n\
          line 10: budget[2].from: 2026-02 is not the first month of a quarter; the quarter that holds it is 2026-01..2026-03"
     );
     let twice = "[[budget]]\nname = \"d\"\ncard_hours = \"1\"\nperiod = \"month\"\n".repeat(2);
     assert_eq!(
-        Budgets::parse(&twice).unwrap_err().to_string(),
+        Budgets::parse(&twice, 1).unwrap_err().to_string(),
         "line 6: budget[2].name: another budget is called \"d\" too"
     );
-    assert_eq!(Budgets::parse("# nothing yet\n").unwrap().budgets, []);
+    // The policy's years hold until the file has its own.
+    let of = |text: &str| Budgets::parse(text, 4).unwrap().fiscal_year_starts;
+    assert_eq!((of("# nothing\n"), of("thresholds = [50]\n"), of("fiscal_year_starts = \"07\"\n")), (4, 4, 7));
+    assert_eq!(Budgets::parse("# nothing yet\n", 1).unwrap().budgets, []);
 }

@@ -31,7 +31,7 @@ pub(crate) struct Waits<'a> {
     pub unknown: usize,
 }
 
-/// Waits of one group, in order.
+/// Waits of one group, in order; or any other figures that are told by percentiles.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Spread(Vec<i64>);
 
@@ -46,7 +46,7 @@ impl Spread {
         self.0.len()
     }
 
-    /// The percentile by nearest rank; none of nothing. Unit: milliseconds.
+    /// The percentile by nearest rank; none of nothing. Unit: that of the figures, milliseconds of waits.
     pub fn percentile(&self, percent: usize) -> Option<i64> {
         let rank = (self.0.len() * percent).div_ceil(100);
         self.0.get(rank.max(1) - 1).copied()

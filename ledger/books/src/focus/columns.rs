@@ -166,7 +166,10 @@ pub static INVOICE_DETAIL: &[Column<InvoiceLine>] = &[
     column("InvoiceIssuerName", Mandatory, TEXT, NEVER, FROM_1_4, |line| Value::Text(line.account.issuer.clone())),
     column("PaymentCurrency", Mandatory, TEXT, NEVER, FROM_1_4, |line| Value::text(Some(line.account.currency.code()))),
     column("PaymentDueDate", Mandatory, INSTANT, NULL, FROM_1_4, |_| Value::Absent),
-    column("PaymentTerms", Mandatory, TEXT, NEVER, FROM_1_4, |_| Value::Word("Internal chargeback")),
+    column("PaymentTerms", Mandatory, TEXT, NEVER, FROM_1_4, |line| {
+        // The column may not be empty; who doesn't say when to pay books it inside the house.
+        line.account.payment_terms.clone().map_or(Value::Word("Internal chargeback"), Value::Text)
+    }),
     column("ReferenceInvoiceId", Mandatory, TEXT, NEVER, FROM_1_4, |line| Value::Text(line.reference.clone())),
     column("PaymentCurrencyBilledCost", Conditional, SIX, NULL, FROM_1_4, |line| Value::micros(line.amount.micros())),
     column("PaymentCurrencyInvoiceDetailId", Conditional, TEXT, NULL, FROM_1_4, |line| Value::text(Some(line.id.as_str()))),

@@ -1,19 +1,29 @@
 //! The entries of statements as a table for machines: what `export csv`, `export parquet` and the second sheet of `export xlsx` hold.
 
 use super::canonical::record;
-use super::{COLUMNS, Statement};
+use super::{COLUMNS, Statement, StatementTerms};
 use crate::table::{Column, Kind, Table, Value};
-use cardhour_domain::CardTime;
+use cardhour_domain::{CardTime, Name};
 use rust_decimal::Decimal;
 
-/// Columns after those of the canonical text: the same card-time in hours, and what the account is called.
-const MORE: [(&str, Kind); 3] =
-    [("card_hours", Kind::Hours), ("billed_card_hours", Kind::Hours), ("account", Kind::Text)];
+/// Columns after those of the canonical text: the same card-time in hours, what the account is called, and what its statement says beside the
+/// amounts.
+const MORE: [(&str, Kind); 8] = [
+    ("card_hours", Kind::Hours),
+    ("billed_card_hours", Kind::Hours),
+    ("account", Kind::Text),
+    ("issuer", Kind::Text),
+    ("fiscal_year", Kind::Text),
+    ("tax_included", Kind::Text),
+    ("tax_note", Kind::Text),
+    ("payment_terms", Kind::Text),
+];
 
 /// Every entry of some statements, one a row, in their order.
 ///
-/// Shape: the columns of the canonical text, then `card_hours`, `billed_card_hours` and `account`. Raw card-time is a text of digits, since it is larger
-/// than a spreadsheet's numbers; quantities and amounts are decimals; what is absent is absent. Stability: columns are added, never renamed.
+/// Shape: the columns of the canonical text, then `card_hours`, `billed_card_hours`, `account`, `issuer`, `fiscal_year`, `tax_included` (`true`,
+/// `false`, or absent where the site doesn't say), `tax_note` and `payment_terms`. Raw card-time is a text of digits, since it is larger than a
+/// spreadsheet's numbers; quantities and amounts are decimals; what is absent is absent. Stability: columns are added, never renamed.
 pub fn export_table(statements: &[Statement]) -> Table {
     let kind = |name: &str| match name {
         "quantity" | "list_amount" | "amount" => Kind::Money,
@@ -26,7 +36,13 @@ pub fn export_table(statements: &[Statement]) -> Table {
         statement.entries.iter().map(move |entry| {
             let cells = record(statement, entry).into_iter().zip(COLUMNS);
             let mut row: Vec<Value> = cells.map(|(text, name)| value(&text, kind(name))).collect();
-            row.extend([hours(entry.card_time), hours(entry.billed_time), Value::Text(statement.account.clone())]);
+            let StatementTerms { fiscal_year, tax_included, tax_note, payment_terms } = &statement.terms;
+            let tax_included = tax_included.map(|included| Name::from(if included { "true" } else { "false" }));
+            let text = |text: &Option<Name>| text.clone().map_or(Value::Absent, Value::Text);
+            row.extend([hours(entry.card_time), hours(entry.billed_time)]);
+            row.extend([Value::Text(statement.account.clone()), text(&statement.issuer)]);
+            row.push(Value::Text(fiscal_year.clone()));
+            row.extend([&tax_included, tax_note, payment_terms].map(text));
             row
         })
     });

@@ -22,6 +22,8 @@ pub struct Statement {
     pub account: Name,
     /// Who issues it.
     pub issuer: Option<Name>,
+    /// What it says beside its amounts.
+    pub terms: StatementTerms,
     /// The zone by which the month was cut.
     pub zone: Zone,
     /// In the order of [`Entry::order`].
@@ -38,6 +40,19 @@ pub struct Statement {
     pub use_coverage: Option<Decimal>,
     /// Who closed the month, and when; none while it is open.
     pub closed: Option<SignedOff>,
+}
+
+/// What a statement says beside its amounts, as the policy of its month has it. What the site doesn't say is absent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StatementTerms {
+    /// The fiscal year that the month is in: `2026`, or `2026/27` where years don't start in January.
+    pub fiscal_year: Name,
+    /// Whether the amounts have tax in them.
+    pub tax_included: Option<bool>,
+    /// What is said of tax.
+    pub tax_note: Option<Name>,
+    /// When to pay.
+    pub payment_terms: Option<Name>,
 }
 
 /// That a month was closed.
@@ -146,6 +161,7 @@ fn statement(org: Option<Name>, mut entries: Vec<Entry>, issue: &Issue<'_>) -> S
         period: issue.period,
         account: issue.policy.account(org.as_ref()),
         issuer: issue.policy.issuer.clone(),
+        terms: issue.policy.statement_terms(issue.period),
         zone: issue.zone,
         card_time: entries.iter().filter(held).map(|entry| entry.card_time).sum(),
         billed_time: entries.iter().filter(held).map(|entry| entry.billed_time).sum(),

@@ -6,10 +6,12 @@ mod parse;
 #[cfg(test)]
 mod tests;
 
-use super::PLATFORM;
+use super::{PLATFORM, StatementTerms};
+use crate::budgets::{Every, Period};
 use crate::document::Faults;
 use crate::prices::Pattern;
 use cardhour_domain::{Month, Name};
+use chrono::Datelike;
 use rust_decimal::Decimal;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -262,17 +264,24 @@ impl BillingPolicy {
         org.map_or_else(|| PLATFORM.into(), |org| self.accounts.get(org).unwrap_or(org).clone())
     }
 
-    /// The fiscal year that a month is in: `2026`, or `2026/27` where it doesn't start in January.
+    /// The fiscal year that a month is in: `2026`, or `2026/27` where it doesn't start in January. Its months are those of a budget of a year.
     pub fn fiscal_year(&self, month: Month) -> String {
-        let text = month.to_string();
-        let (year, of_year) = text.split_once('-').expect("a month is a year and a month");
-        let (year, of_year): (i32, u32) = (year.parse().expect("digits"), of_year.parse().expect("digits"));
+        // Out of the calendar's range a year is the month's own.
+        let year = Period::of(Every::Year, self.fiscal_year_starts, month).map_or(month, Period::first);
+        let first = year.first_date().year();
         match self.fiscal_year_starts {
-            1 => year.to_string(),
-            starts => {
-                let first = if of_year < starts { year - 1 } else { year };
-                format!("{first}/{:02}", (first + 1).rem_euclid(100))
-            }
+            1 => first.to_string(),
+            _ => format!("{first}/{:02}", (first + 1).rem_euclid(100)),
+        }
+    }
+
+    /// What the statements of a month say beside their amounts.
+    pub fn statement_terms(&self, period: Month) -> StatementTerms {
+        StatementTerms {
+            fiscal_year: self.fiscal_year(period).into(),
+            tax_included: self.tax_included,
+            tax_note: self.tax_note.clone(),
+            payment_terms: self.payment_terms.clone(),
         }
     }
 

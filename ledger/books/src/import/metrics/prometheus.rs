@@ -128,11 +128,40 @@ struct Data<'a> {
     result: Option<&'a serde_json::value::RawValue>,
 }
 
+/// One series of an answer to `query_range`.
 #[derive(serde::Deserialize)]
-struct MatrixSeries<'a> {
-    metric: Labels,
+pub(crate) struct MatrixSeries<'a> {
+    pub metric: Labels,
     #[serde(borrow, default)]
     values: Vec<(f64, Cow<'a, str>)>,
+}
+
+impl MatrixSeries<'_> {
+    /// Its points, as Prometheus writes their values. What is at no instant that is meant is left out.
+    pub fn points(&self) -> impl Iterator<Item = (Timestamp, &str)> {
+        self.values.iter().filter_map(|(at, value)| Some((instant(*at)?, &**value)))
+    }
+}
+
+/// The series of an answer to `query_range`, and what Prometheus warns of. Errors: it refused, or it is no such answer.
+pub(crate) fn matrix<'a>(
+    expression: &str,
+    answer: &'a [u8],
+) -> Result<(Vec<MatrixSeries<'a>>, Vec<String>), MetricsError> {
+    let wrong = |problem: String| MetricsError::Answer { query: expression.to_owned(), problem };
+    let answer: Answer<'a> = serde_json::from_slice(answer).map_err(|error| wrong(error.to_string()))?;
+    if &*answer.status != "success" {
+        let (query, kind, message) = (expression.to_owned(), answer.error_type, answer.error);
+        return Err(MetricsError::Refused { query, kind, message });
+    }
+    let data = answer.data.ok_or_else(|| wrong("it has no data".to_owned()))?;
+    if &*data.result_type != "matrix" {
+        return Err(wrong(format!("it is a {}", data.result_type)));
+    }
+    let result = data.result.ok_or_else(|| wrong("it has no result".to_owned()))?;
+    let all = serde_json::from_str(result.get()).map_err(|error| wrong(error.to_string()))?;
+    let warnings = answer.warnings.into_iter().map(|warning| format!("prometheus warns: {warning}"));
+    Ok((all, warnings.collect()))
 }
 
 impl<'s> Answers<'s> {
@@ -145,19 +174,8 @@ impl<'s> Answers<'s> {
     ///
     /// Errors: Prometheus refused, or it is no answer of `query_range`. Then nothing of it is taken: what wasn't answered is unseen.
     pub fn add(&mut self, query: &Query, answer: &[u8]) -> Result<(), MetricsError> {
-        let wrong = |problem: String| MetricsError::Answer { query: query.expression.clone(), problem };
-        let answer: Answer = serde_json::from_slice(answer).map_err(|error| wrong(error.to_string()))?;
-        if &*answer.status != "success" {
-            let (query, kind, message) = (query.expression.clone(), answer.error_type, answer.error);
-            return Err(MetricsError::Refused { query, kind, message });
-        }
-        let data = answer.data.ok_or_else(|| wrong("it has no data".to_owned()))?;
-        if &*data.result_type != "matrix" {
-            return Err(wrong(format!("it is a {}", data.result_type)));
-        }
-        let result = data.result.ok_or_else(|| wrong("it has no result".to_owned()))?;
-        let all: Vec<MatrixSeries> = serde_json::from_str(result.get()).map_err(|error| wrong(error.to_string()))?;
-        self.warnings.extend(answer.warnings.into_iter().map(|warning| format!("prometheus warns: {warning}")));
+        let (all, warnings) = matrix(&query.expression, answer)?;
+        self.warnings.extend(warnings);
         for series in all {
             self.series(query.asks, &series);
         }
@@ -165,7 +183,7 @@ impl<'s> Answers<'s> {
     }
 
     fn series(&mut self, asks: Asks, series: &MatrixSeries) {
-        let instants = || series.values.iter().filter_map(|(at, _)| instant(*at));
+        let instants = || series.points().map(|(at, _)| at);
         match asks {
             Asks::PodInfo => self.pods.was_there(&series.metric, instants()),
             Asks::PodOver => self.pods.was_over(&series.metric, instants()),
@@ -173,10 +191,8 @@ impl<'s> Answers<'s> {
             Asks::PodLabels => self.pods.has_labels(&series.metric),
             Asks::Metric(metric) => {
                 let Some(of) = self.gathering.series(&series.metric, metric) else { return };
-                for (at, value) in &series.values {
-                    if let Some(at) = instant(*at) {
-                        self.gathering.add(&of, at, quantity::of_series(value));
-                    }
+                for (at, value) in series.points() {
+                    self.gathering.add(&of, at, quantity::of_series(value));
                 }
             }
         }

@@ -29,7 +29,8 @@ fn an_entry_is_a_row_with_its_hours_and_its_raw_card_time() {
         amount: Money::from_micros(27_750_000, currency),
         reason: None,
     };
-    let (policy, coverage) = (BillingPolicy::default(), BTreeMap::new());
+    let policy = "fiscal_year_starts = \"04\"\n[statement]\nissuer = \"GPU Platform\"\ntax_included = false\npayment_terms = \"30 days\"\n";
+    let (policy, coverage) = (BillingPolicy::parse(policy).unwrap(), BTreeMap::new());
     let issue = Issue { period: month, zone: Zone::UTC, currency, policy: &policy, coverage: &coverage, closed: None };
     let table = export_table(&statements(vec![entry], &issue));
     let of = |name: &str| {
@@ -43,6 +44,16 @@ fn an_entry_is_a_row_with_its_hours_and_its_raw_card_time() {
     assert_eq!(of("amount"), (Kind::Money, decimal("27.75")));
     assert_eq!(of("list_amount"), (Kind::Money, Value::Absent));
     assert_eq!(of("project"), (Kind::Text, Value::Text("=HYPERLINK(\"http://x\")".into())));
-    assert_eq!(of("account"), (Kind::Text, Value::Text("lab".into())));
+    // March 2026 is the last month of the year that began in April 2025; of tax there is no note.
+    for (column, said) in [
+        ("account", "lab"),
+        ("issuer", "GPU Platform"),
+        ("fiscal_year", "2025/26"),
+        ("tax_included", "false"),
+        ("payment_terms", "30 days"),
+    ] {
+        assert_eq!(of(column), (Kind::Text, Value::Text(said.into())), "{column}");
+    }
+    assert_eq!(of("tax_note"), (Kind::Text, Value::Absent));
     assert_eq!(table.columns.len(), table.rows[0].len());
 }
