@@ -32,6 +32,7 @@ mod fixture;
 mod intake;
 mod ledger;
 mod maintain;
+mod memory;
 mod meta;
 mod reading;
 mod reconciled;

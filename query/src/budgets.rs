@@ -4,7 +4,7 @@
 
 use crate::books::Books;
 use crate::error::Error;
-use cardhour_books::advice::{advice, table as advice_table};
+use cardhour_books::advice::{Advice, Sources, advice, table as advice_table};
 use cardhour_books::bill::Hole;
 use cardhour_books::budgets::{Budgets, Evidence, Spans, Standing, standings, table};
 use cardhour_books::prices::PriceBook;
@@ -104,24 +104,38 @@ impl Books {
 
     /// What could be saved of what the budgets paid for, in the periods that hold just before `asked`. Errors: no price book; as [`Self::budgets`].
     pub async fn advice(&self, asked: Timestamp) -> Result<Table, Error> {
-        let book = self.prices(None)?.ok_or(Error::NoPrices)?;
-        let budgets = self.budget_file()?;
-        let zone = self.zone();
-        let reading = self.ledger().read().await?;
-        let spans = budgets.as_ref().zip(reading.extent()).and_then(|(budgets, all)| budgets.spans(asked, all, zone));
-        let mut all = Vec::new();
-        if let Some((budgets, spans)) = budgets.zip(spans) {
-            let spent = Loaded::of(&reading, spans.spent, Some(&book), self).await?;
-            let made = tokio::task::spawn_blocking(move || {
-                let each =
-                    budgets.budgets.iter().filter_map(|budget| Some((budget, budgets.period(budget, spans.month)?)));
-                each.flat_map(|(budget, period)| advice(budget, period, spans.spent, spent.evidence(), &book)).collect()
-            });
-            all = made.await.expect("advice is made or its fault is a defect of ours");
-        }
-        let mut table = advice_table(&all, format!("advice, {zone}"));
+        let found = match self.budget_file()? {
+            Some(budgets) => self.advised(budgets, asked).await?,
+            None => Vec::new(),
+        };
+        let mut table = advice_table(&found, &format!("advice, {}", self.zone()));
         self.remark(&mut table);
         Ok(table)
+    }
+
+    /// Advice on some budgets, of the books as far as they were at `asked`. Errors: as [`Self::advice`].
+    pub(crate) async fn advised(&self, budgets: Budgets, asked: Timestamp) -> Result<Vec<Advice>, Error> {
+        let book = self.prices(None)?.ok_or(Error::NoPrices)?;
+        let reading = self.ledger().read().await?;
+        let Some(extent) = reading.extent() else { return Ok(Vec::new()) };
+        let Some(spans) = budgets.spans(asked, extent, self.zone()) else { return Ok(Vec::new()) };
+        // What the books speak of, up to what was asked: before that nothing is known of how steady anything was.
+        let Some(known) = Interval::new(extent.start().bucket_start(), spans.until) else { return Ok(Vec::new()) };
+        let spent = Loaded::of(&reading, spans.spent, Some(&book), self).await?;
+        let memory = reading.card_memory(spans.spent).await?;
+        let made = tokio::task::spawn_blocking(move || {
+            let sources = Sources {
+                spent: spent.evidence(),
+                range: spans.spent,
+                known,
+                book: &book,
+                memory: &memory,
+                dedicated_pool: budgets.dedicated_pool.as_ref(),
+            };
+            let each = budgets.budgets.iter().filter_map(|budget| Some((budget, budgets.period(budget, spans.month)?)));
+            each.flat_map(|(budget, period)| advice(budget, period, &sources)).collect()
+        });
+        Ok(made.await.expect("advice is made or its fault is a defect of ours"))
     }
 
     async fn standings(

@@ -9,6 +9,7 @@
 mod alerts;
 mod deliveries;
 mod inference;
+mod ldap;
 
 pub use deliveries::{DeliveryConfig, Destination, StatementFormat, What, report_format};
 pub use inference::InferenceConfig;
@@ -120,8 +121,42 @@ pub enum MailSecurity {
 pub struct PeopleConfig {
     /// A mail address with `{user}` in it.
     pub mail: Option<String>,
-    /// A file of lines `USER,ADDRESS`; it goes before the template.
+    /// A file of lines `USER,ADDRESS`; it goes before the others.
     pub file: Option<PathBuf>,
+    /// A directory; it goes before the template.
+    pub ldap: Option<LdapConfig>,
+}
+
+/// A directory of people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LdapConfig {
+    /// The server: `ldaps://` or `ldap://`.
+    pub url: String,
+    /// Whether an `ldap://` changes to TLS before anything is said.
+    pub starttls: bool,
+    /// Who asks, by distinguished name, and the file with the password; none: nobody in particular.
+    pub login: Option<(String, PathBuf)>,
+    /// Below what people are.
+    pub base: String,
+    /// What finds one of them: an LDAP filter with `{user}` in it.
+    pub filter: String,
+    /// The attribute with the address.
+    pub mail: String,
+    /// The attribute with the name.
+    pub name: String,
+    /// Roots that it may have its certificate from, beside those of the system.
+    pub ca_file: Option<PathBuf>,
+    /// After that it isn't asked any further.
+    pub timeout: Duration,
+    /// For so long it isn't asked again for who was found.
+    pub cache: Duration,
+}
+
+impl LdapConfig {
+    /// Whether nobody on the way can read what is said.
+    pub fn is_encrypted(&self) -> bool {
+        self.starttls || self.url.starts_with("ldaps://")
+    }
 }
 
 /// A certificate with its chain, and its key, both PEM.
@@ -287,6 +322,7 @@ impl Config {
         let (mut certificate, mut key_file) = (None, None);
         let mut alerts = alerts::Alerts::default();
         let mut inference = inference::Keys::default();
+        let mut ldap_section = None;
         for (key, value) in &table {
             let fault = match key.as_str() {
                 "ledger" => text_of(value).map(|text| config.ledger = Some(text.to_owned())),
@@ -332,7 +368,11 @@ impl Config {
                         _ => Err("has no {user} in it, so that all people would be one".to_owned()),
                     },
                     "file" => text_of(value).map(|text| config.people.file = Some(text.into())),
-                    _ => Err(unknown(&["mail", "file"])),
+                    "ldap" => {
+                        ldap_section = Some(value.as_table().ok_or("not a section [people.ldap]")?.clone());
+                        Ok(())
+                    }
+                    _ => Err(unknown(&["mail", "file", "ldap"])),
                 }),
                 "inference" => section(value, "inference", &mut faults, |key, value| inference.read(key, value)),
                 "delivery" => deliveries::read(value, &mut faults).map(|read| config.deliveries = read),
@@ -368,6 +408,7 @@ impl Config {
         }
         config.inference = inference.finish(&mut faults);
         config.alerts = alerts.finish(&mut faults);
+        config.people.ldap = ldap_section.and_then(|table| ldap::read(&table, &mut faults));
         if faults.is_empty() { Ok(config) } else { Err(ConfigError::Faults { path: path.to_owned(), faults }) }
     }
 

@@ -144,8 +144,8 @@ pub async fn tell(
             continue;
         }
         let (delivered, failed) = channel.deliver(&due).await;
-        outcome.failed.extend(failed.map(|error| format!("{}: {}", channel.name(), chain(&error))));
-        let rows: Vec<ToldAlert> = delivered.iter().map(|event| row(channel, event)).collect();
+        outcome.failed.extend(failed.iter().map(|error| format!("{}: {}", channel.name(), chain(error))));
+        let rows: Vec<ToldAlert> = delivered.into_iter().map(|event| row(channel, event)).collect();
         books.ledger().add_told_alerts(&rows).await?;
         outcome.told += rows.len() as u64;
     }

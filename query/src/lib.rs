@@ -34,6 +34,7 @@ mod issued;
 mod jitter;
 pub mod maintained;
 mod output;
+pub mod people;
 pub mod quote;
 pub mod reconciled_with;
 pub mod render;

@@ -1,19 +1,46 @@
-//! What could be saved, with the figures behind it: only what the books prove.
+//! What could be saved of what a budget paid for, with the figures behind it: only what the books prove.
 //!
-//! | advice | figure |
-//! |---|---|
-//! | off-peak | what the same billed time would have cost in the cheapest window of its own price |
-//! | idle | what held and idle time cost, as the report `idle` says |
-//! | checkpointing | work that was gone when it failed or was taken, at the price it had |
+//! | advice | to whom | figure |
+//! |---|---|---|
+//! | off-peak | the budget | what the same billed time would have cost less in the cheapest window of its own price |
+//! | idle | the budget | what held and idle time cost, as the report `idle` says |
+//! | checkpointing | the budget | work that was gone when it failed or was taken, at the price it had |
+//! | cheaper model | a user of a project | what the same hours would have cost less on a model that their memory fits, by the same price book |
+//! | larger batch | a user of a project | what underused hours of training cost whose memory was half free or more |
+//! | merging experiments | a user of a project | what the cards cost that jobs side by side would not have needed, had they shared cards |
+//! | dedicated pool | a project | what its steady cards cost more than dedicated ones would, by the price of the pool that `budgets.toml` names |
 //!
-//! The figures overlap: time that was idle by day is in two of them. They are not added up. Start at [`advice`]. Does not: say what can be moved to the night, or which model would do.
+//! ```text
+//! cells of usage ─ work ─► jobs of a budget ─┬─ model_fit ─► cheaper model, larger batch
+//! telemetry ─ memory ─► peak of each job ────┴─ merging ───► merging experiments
+//!                      timeline of their cards ┴─ dedicated ► dedicated pool
+//! ```
+//!
+//! What nobody saw is in no advice (LED-3): a job whose use or memory was seen for less than half of its time gets none that rests on them. The figures overlap: time that
+//! was idle by day is in two of them. They are not added up. Start at [`advice`]. Does not: say what can be moved to the night, or whether a program would run on another model.
+
+mod dedicated;
+mod memory;
+mod merging;
+mod model_fit;
+mod spent;
+mod table;
+#[cfg(test)]
+mod tests;
+mod timeline;
+mod work;
+
+pub use memory::{CardMemory, HeldDevices, MemoryUse};
+pub use table::table;
 
 use crate::budgets::{Budget, Evidence, Period};
+use crate::line::Line;
 use crate::prices::PriceBook;
-use crate::report::{Dimension, Fold, ReportKind, ReportQuery};
-use crate::slots::Era;
-use crate::table::{Column, Kind, Table, Value};
-use cardhour_domain::{CardTime, Interval, Money, Month, Name};
+use cardhour_domain::{CardTime, Interval, Money, Name};
+use std::cmp::Reverse;
+
+/// So many of each kind are said for one budget, the largest first: what somebody will act on.
+const MOST: usize = 5;
 
 /// What could be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,6 +51,14 @@ pub enum AdviceKind {
     Idle,
     /// Save work before it is lost.
     Checkpointing,
+    /// Take a model that costs less.
+    CheaperModel,
+    /// Give the card more to do at a time.
+    LargerBatch,
+    /// Let small jobs share a card.
+    Merging,
+    /// Take dedicated cards for what is always held.
+    DedicatedPool,
 }
 
 impl AdviceKind {
@@ -33,6 +68,10 @@ impl AdviceKind {
             Self::OffPeak => "off-peak",
             Self::Idle => "idle",
             Self::Checkpointing => "checkpointing",
+            Self::CheaperModel => "cheaper model",
+            Self::LargerBatch => "larger batch",
+            Self::Merging => "merging experiments",
+            Self::DedicatedPool => "dedicated pool",
         }
     }
 }
@@ -46,139 +85,105 @@ pub struct Advice {
     pub period: Period,
     /// What could be done.
     pub kind: AdviceKind,
-    /// The card-time it is about: billed outside of the cheapest window, idle, lost.
+    /// Whom it is for; all absent: whoever spends the budget.
+    pub whom: Whom,
+    /// How many jobs it is about; none where it is about time of any job.
+    pub jobs: Option<u64>,
+    /// The card-time it is about: billed outside of the cheapest window, idle, lost, on the dearer model, underused, not needed, steadily held.
     pub card_time: CardTime,
-    /// What that time cost, or would have cost less.
-    pub saving: Money,
+    /// What that time cost, or would have cost less; none where no price says it.
+    pub saving: Option<Money>,
+    /// The calculation, in words with its figures.
+    pub how: String,
+    /// The line of a bill that holds the time, as `trace` takes it; none where a budget's globs make it several lines.
+    pub line: Option<Line>,
+}
+
+/// Whom an advice is for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Whom {
+    /// Project.
+    pub project: Option<Name>,
+    /// User; none for a whole project.
+    pub user: Option<Name>,
+    /// The model that was held; none for any.
+    pub model: Option<Name>,
+}
+
+/// What advice is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Sources<'a> {
+    /// The books of [`Self::range`].
+    pub spent: Evidence<'a>,
+    /// What holds the period as far as it has come, in whole months unless the books go on.
+    pub range: Interval,
+    /// The time that the books speak of.
+    pub known: Interval,
+    /// The prices.
+    pub book: &'a PriceBook,
+    /// What nodes said of memory.
+    pub memory: &'a CardMemory,
+    /// The pool of dedicated cards, by whose prices they are compared; none where the site names none.
+    pub dedicated_pool: Option<&'a Name>,
 }
 
 /// Advice on what one budget paid for in its period so far; only where something could be saved.
 ///
-/// `spent`: the books of `range`, which holds the period as far as it has come.
-pub fn advice(budget: &Budget, period: Period, range: Interval, spent: Evidence<'_>, book: &PriceBook) -> Vec<Advice> {
-    let by: Vec<Dimension> =
-        budget.scope.dimensions().into_iter().chain([Dimension::Price, Dimension::Window, Dimension::Month]).collect();
-    let selectors = by.len() - 3;
-    let query = ReportQuery { report: ReportKind::Idle, by, range: Some(range), zone: None };
-    let fold = Fold::of(spent.input, spent.slots, Some(book), &query);
-    let mut found =
-        [AdviceKind::OffPeak, AdviceKind::Idle, AdviceKind::Checkpointing].map(|kind| (kind, CardTime::ZERO, 0i128));
-    for (key, sums) in fold.rows.iter().zip(&fold.sums).filter(|(key, _)| key.era == Era::Shown) {
-        let values: Vec<Option<Name>> = key.values.iter().map(text).collect();
-        let (owner, rest) = values.split_at(selectors);
-        let [Some(price), window, Some(month)] = rest else { continue };
-        let in_period = Month::parse(month).is_ok_and(|month| period.contains(month));
-        let Some(money) = sums.money.filter(|_| in_period && budget.scope.admits_all(owner)) else { continue };
-        let Some(price) = book.prices().iter().position(|known| known.price_line == *price) else { continue };
-        let window = window.as_ref().and_then(|name| book.windows().iter().position(|known| known.name == *name));
-        let charge = |window, time| book.rate(price, window).charge(time, book.currency()).micros();
-        let windows = (0..book.windows().len()).map(Some).chain([None]);
-        let cheapest = windows.min_by_key(|window| book.rate(price, *window).factor).flatten();
-        if book.rate(price, cheapest).factor < book.rate(price, window).factor {
-            add(&mut found[0], sums.billed, charge(window, sums.billed) - charge(cheapest, sums.billed));
+/// Shape: by kind; of each at most five, the largest saving first.
+pub fn advice(budget: &Budget, period: Period, sources: &Sources<'_>) -> Vec<Advice> {
+    let mut found = spent::advice(budget, period, sources);
+    let all = work::works(budget, period, sources);
+    found.extend(model_fit::cheaper(&all, sources));
+    found.extend(model_fit::larger_batch(&all, sources));
+    found.extend(merging::advice(&all, period, sources));
+    found.extend(dedicated::advice(&all, period, sources));
+    found.sort_by(|a, b| {
+        let saving = |one: &Found| one.saving.map(Money::micros);
+        a.kind.cmp(&b.kind).then_with(|| Reverse(saving(a)).cmp(&Reverse(saving(b)))).then_with(|| a.whom.cmp(&b.whom))
+    });
+    let mut kept: Vec<Advice> = Vec::new();
+    for found in found {
+        if kept.iter().filter(|kept| kept.kind == found.kind).count() < MOST {
+            kept.push(found.of(budget, period));
         }
-        add(&mut found[1], sums.used.idle, money.idle_cost);
-        add(&mut found[2], sums.used.lost, charge(window, sums.used.lost));
     }
-    found
-        .into_iter()
-        .filter(|(.., saving)| *saving > 0)
-        .map(|(kind, card_time, saving)| Advice {
-            budget: budget.name.clone(),
-            period,
-            kind,
-            card_time,
-            saving: Money::from_micros(saving, book.currency()),
-        })
-        .collect()
+    kept
 }
 
-fn add((_, time, saving): &mut (AdviceKind, CardTime, i128), more_time: CardTime, more: i128) {
-    *time += more_time;
-    *saving += more;
+/// An advice, before it is said of which budget.
+#[derive(Clone, Debug)]
+struct Found {
+    kind: AdviceKind,
+    whom: Whom,
+    jobs: Option<u64>,
+    card_time: CardTime,
+    saving: Option<Money>,
+    how: String,
 }
 
-fn text(value: &Value) -> Option<Name> {
-    match value {
-        Value::Text(name) => Some(name.clone()),
-        Value::Absent | Value::Count(_) | Value::Decimal(_) => None,
+impl Found {
+    fn of(self, budget: &Budget, period: Period) -> Advice {
+        let line = (self.whom != Whom::default()).then(|| self.whom.line(period));
+        let Self { kind, whom, jobs, card_time, saving, how } = self;
+        Advice { budget: budget.name.clone(), period, kind, whom, jobs, card_time, saving, how, line }
     }
 }
 
-/// Advice as a table: `budget period advice card_hours saving currency`.
-pub fn table(all: &[Advice], title: String) -> Table {
-    let columns = [
-        ("budget", Kind::Text),
-        ("period", Kind::Text),
-        ("advice", Kind::Text),
-        ("card_hours", Kind::Hours),
-        ("saving", Kind::Money),
-        ("currency", Kind::Text),
-    ];
-    let row = |advice: &Advice| {
-        let digits = u32::from(advice.saving.currency().minor_digits());
-        let saving = rust_decimal::Decimal::from_i128_with_scale(advice.saving.micros(), 6).round_dp(digits);
-        vec![
-            Value::Text(advice.budget.clone()),
-            Value::Text(advice.period.to_string().into()),
-            Value::Text(advice.kind.name().into()),
-            Value::Decimal(advice.card_time.card_hours()),
-            Value::Decimal(saving),
-            Value::Text(advice.saving.currency().code().into()),
-        ]
-    };
-    Table {
-        title,
-        columns: columns.into_iter().map(|(name, kind)| Column { name: name.to_owned(), kind }).collect(),
-        rows: all.iter().map(row).collect(),
-        total: None,
-        notes: vec![
-            "off-peak: what the same billed time would have cost less in the cheapest window of its price; idle: what held and idle time cost; checkpointing: what \
-             lost work cost. The figures overlap and don't add up"
-                .to_owned(),
-        ],
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::budgets::Budgets;
-    use crate::world::{World, check, range};
-
-    /// By hand, 10 USD by day and 5 by night (22:00 to 06:00). Job 1: a card from noon to midnight, 10 h by day and 2 by night: 110 USD, of which the ten hours would have cost 50 less by
-    /// night. A quarter of all its time was idle, a tenth lost: 3 h and 1.2 h; of 10 h by day 2.5 h idle (25.00) and 1 h lost (10.00), of 2 h by night 0.5 h (2.50) and 0.2 h (1.00).
-    /// The job of another project is in none of it.
-    #[test]
-    fn what_could_be_saved_is_said_with_its_figures() {
-        let book = crate::world::book(
-            "[[window]]\nname = \"night\"\nfrom = \"22:00\"\nto = \"06:00\"\n\
-             [[price]]\nfrom = \"2026-01-01\"\nper_card_hour = \"10\"\nnight = \"0.5\"\n",
-        );
-        let world = World::jobs(
-            "1 lab vision ann q completed H200 n1 1 2026-03-10T12:00 2026-03-11T00:00
-             2 lab speech bob q completed H200 n1 1 2026-03-10T12:00 2026-03-11T00:00",
-        )
-        .seen("1 - - gpm 10 25 65 0 -");
-        let budgets =
-            Budgets::parse("[[budget]]\nname = \"b\"\nproject = \"vision\"\ncard_hours = 9\nperiod = \"month\"\n", 1)
-                .unwrap();
-        let of = |from: &str, to: &str| {
-            let range = range(from, to);
-            let slots = Evidence::slots(range, Some(&book), world.zone).unwrap();
-            let input = world.input(&slots);
-            let month = world.zone.month(range.start()).unwrap();
-            let period = budgets.period(&budgets.budgets[0], month).unwrap();
-            let evidence = Evidence { input: &input, slots: &slots };
-            table(&advice(&budgets.budgets[0], period, range, evidence, &book), String::new())
-        };
-        check(
-            &of("2026-03-01", "2026-04-01"),
-            "budget period advice card_hours saving currency",
-            "b 2026-03 off-peak 10.000000 50.00 USD
-             b 2026-03 idle 3.000000 27.50 USD
-             b 2026-03 checkpointing 1.200000 11.00 USD",
-        );
-        check(&of("2026-04-01", "2026-05-01"), "budget", "");
+impl Whom {
+    /// The line of a bill with all its time in the last month of the period that a bill has: a line is of one month where the period is.
+    fn line(&self, period: Period) -> Line {
+        use crate::report::Dimension;
+        let mut values = Vec::new();
+        if period.first().next() == period.end() {
+            values.push((Dimension::Month, Some(period.first().to_string().into())));
+        }
+        values.push((Dimension::Project, self.project.clone()));
+        if self.user.is_some() {
+            values.push((Dimension::User, self.user.clone()));
+        }
+        if self.model.is_some() {
+            values.push((Dimension::Model, self.model.clone()));
+        }
+        Line { values, range: None, zone: None }
     }
 }

@@ -34,6 +34,8 @@ pub struct Budgets {
     pub budgets: Vec<Budget>,
     /// The month in which years begin, 1 to 12.
     pub fiscal_year_starts: u32,
+    /// The pool whose price in the book is that of dedicated cards, for advice; none where the file names none.
+    pub dedicated_pool: Option<Name>,
 }
 
 /// One `[[budget]]`.

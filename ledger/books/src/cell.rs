@@ -105,7 +105,7 @@ impl Cell {
 /// Of a part of a row's time what is billed: `part` × `billed` ÷ `held`, rounded down, so that it is more than neither.
 ///
 /// None of a row whose parts are more than its whole: no such row is made, but `verify` has to read one, to name it.
-fn billed_part(part: CardTime, billed: CardTime, held: CardTime) -> CardTime {
+pub(crate) fn billed_part(part: CardTime, billed: CardTime, held: CardTime) -> CardTime {
     let is_part = |time: CardTime| CardTime::ZERO <= time && time <= held;
     if !is_part(part) || !is_part(billed) {
         return CardTime::ZERO;

@@ -15,7 +15,7 @@ pub struct BudgetsArgs {
     /// As they stood at this moment
     #[arg(long, value_name = "TIME")]
     pub as_of: Option<Moment>,
-    /// What could be saved of what they paid for: off-peak, idle, checkpointing
+    /// What could be saved of what they paid for: off-peak, idle, checkpointing, cheaper models, larger batches, merged experiments, dedicated cards
     #[arg(long, conflicts_with = "notify")]
     pub advice: bool,
     /// Tell those in the config's section `alerts` which thresholds were reached since they were told last, once; the service does it each minute

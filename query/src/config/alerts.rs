@@ -178,7 +178,10 @@ pub(super) fn to_toml(alerts: &AlertsConfig, people: &PeopleConfig) -> String {
         line("file", path(file));
     }
     if *people == PeopleConfig::default() {
-        out.push_str("# mail, file: none, so nobody has an address\n");
+        out.push_str("# mail, file, ldap: none, so nobody has an address\n");
+    }
+    if let Some(ldap) = &people.ldap {
+        out.push_str(&super::ldap::to_toml(ldap));
     }
     out
 }

@@ -3,6 +3,7 @@
 use super::{Event, Mail, News};
 use crate::config::{AlertsConfig, Config, Endpoint};
 use crate::error::Error;
+use crate::people::PeopleError;
 use cardhour_domain::Timestamp;
 use reqwest::{Client, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
@@ -39,9 +40,30 @@ pub enum ChannelError {
         /// Which.
         file: PathBuf,
     },
+    /// The config names nobody, and the user it is of isn't known.
+    #[error("nobody to send a mail to: alerts.mail_to in the config names somebody")]
+    Nobody,
+    /// Nobody can say to whom.
+    #[error("to whom it goes can't be said")]
+    People(#[source] PeopleError),
     /// The mail server didn't take it, or it can't be written as a mail.
     #[error("mail: {0}")]
     Mail(String),
+}
+
+impl ChannelError {
+    /// Whether the next event may be delivered all the same.
+    fn is_of_one_event(&self) -> bool {
+        match self {
+            Self::Nobody | Self::People(PeopleError::Address { .. }) => true,
+            Self::People(PeopleError::Directory(error)) => error.is_of_one_user(),
+            Self::People(PeopleError::File { .. })
+            | Self::Away { .. }
+            | Self::Refused { .. }
+            | Self::Token { .. }
+            | Self::Mail(_) => false,
+        }
+    }
 }
 
 /// One way out.
@@ -90,25 +112,32 @@ impl Channel {
         }
     }
 
-    /// Delivers events in their order, up to the first that fails: those that are delivered, and why not all are.
-    pub async fn deliver<'e>(&self, events: &'e [Event]) -> (&'e [Event], Option<ChannelError>) {
+    /// Delivers events in their order, up to the first that fails for a reason that the next would meet, too: those that are delivered, and why not all are.
+    pub async fn deliver<'e>(&self, events: &'e [Event]) -> (Vec<&'e Event>, Vec<ChannelError>) {
         if let Self::Alertmanager(http) = self {
             let alerts: Vec<Value> = events.iter().map(alertmanager_alert).collect();
             return match http.post(&Value::Array(alerts)).await {
-                Ok(()) => (events, None),
-                Err(error) => (&[], Some(error)),
+                Ok(()) => (events.iter().collect(), Vec::new()),
+                Err(error) => (Vec::new(), vec![error]),
             };
         }
-        for (i, event) in events.iter().enumerate() {
+        let (mut done, mut failed) = (Vec::new(), Vec::new());
+        for event in events {
             let delivered = match self {
                 Self::Alertmanager(http) | Self::Webhook(http) => http.post(&webhook_body(event)).await,
                 Self::Mail(mail) => mail.send(event).await,
             };
-            if let Err(error) = delivered {
-                return (&events[..i], Some(error));
+            match delivered {
+                Ok(()) => done.push(event),
+                // One user's address keeps nobody else's mail back.
+                Err(error) if error.is_of_one_event() => failed.push(error),
+                Err(error) => {
+                    failed.push(error);
+                    break;
+                }
             }
         }
-        (events, None)
+        (done, failed)
     }
 }
 

@@ -3,6 +3,7 @@
 use super::{ChannelError, Event, News};
 use crate::config::{MailConfig, MailSecurity, PeopleConfig};
 use crate::error::Error;
+use crate::people::{People, one_line};
 use lettre::address::Envelope;
 use lettre::message::{Mailbox, header};
 use lettre::transport::smtp::authentication::Credentials;
@@ -19,7 +20,7 @@ pub struct Mail {
     config: MailConfig,
     from: Mailbox,
     to: Vec<Address>,
-    people: PeopleConfig,
+    people: People,
 }
 
 impl Mail {
@@ -35,12 +36,16 @@ impl Mail {
             .iter()
             .map(|text| text.parse::<Address>().map_err(|error| wrong(text, &error)))
             .collect::<Result<_, _>>()?;
-        Ok(Self { config: config.clone(), from, to, people: people.clone() })
+        Ok(Self { config: config.clone(), from, to, people: People::new(people) })
     }
 
     /// Sends one. Errors: nobody to send it to, or the server doesn't take it.
     pub async fn send(&self, event: &Event) -> Result<(), ChannelError> {
-        let (envelope, message) = self.message(event)?;
+        let of_user = match &event.user {
+            Some(user) => self.people.find(user).await.map_err(ChannelError::People)?,
+            None => None,
+        };
+        let (envelope, message) = self.message(event, of_user)?;
         let config = self.config.clone();
         // The transport blocks: on a thread that may.
         let sent = tokio::task::spawn_blocking(move || {
@@ -51,17 +56,13 @@ impl Mail {
         Ok(())
     }
 
-    /// A mail and its envelope. The same event has the same Message-ID, so that one that comes again is known.
-    fn message(&self, event: &Event) -> Result<(Envelope, Vec<u8>), ChannelError> {
+    /// A mail and its envelope. `of_user`: the user it is of, where somebody knows them. The same event has the same Message-ID, so that one that comes again is known.
+    fn message(&self, event: &Event, of_user: Option<Mailbox>) -> Result<(Envelope, Vec<u8>), ChannelError> {
         let failed = |error: &dyn std::fmt::Display| ChannelError::Mail(error.to_string());
-        let mut to = self.to.clone();
-        if let Some(user) = &event.user {
-            to.extend(self.address_of(user)?.filter(|address| !self.to.contains(address)));
-        }
+        let mut to: Vec<Mailbox> = self.to.iter().map(|address| Mailbox::new(None, address.clone())).collect();
+        to.extend(of_user.filter(|user| !self.to.contains(&user.email)));
         if to.is_empty() {
-            return Err(ChannelError::Mail(
-                "nobody to send it to: alerts.mail_to in the config names somebody".to_owned(),
-            ));
+            return Err(ChannelError::Nobody);
         }
         let news = match event.news {
             News::Reached => "",
@@ -70,11 +71,12 @@ impl Mail {
         let id = format!("<{}@{}>", event.id(), self.from.email.domain());
         let mut builder = Message::builder()
             .from(self.from.clone())
-            .subject(format!("[cardhour] {news}{}", event.summary))
+            // A budget's name or a user's may have anything in it, and a header is one line.
+            .subject(one_line(&format!("[cardhour] {news}{}", event.summary)))
             .message_id(Some(id))
             .header(header::ContentType::TEXT_PLAIN);
-        for address in &to {
-            builder = builder.to(Mailbox::new(None, address.clone()));
+        for mailbox in to {
+            builder = builder.to(mailbox);
         }
         let mut body = format!("{}\n", event.summary);
         if let Some(description) = &event.description {
@@ -87,30 +89,6 @@ impl Mail {
         let message = builder.body(body).map_err(|error| failed(&error))?;
         Ok((message.envelope().clone(), message.formatted()))
     }
-
-    /// The address of a user: by the file of people, else by the template; none where neither says one. Errors: the file can't be read, or has an address that is none.
-    fn address_of(&self, user: &str) -> Result<Option<Address>, ChannelError> {
-        let of_file = match &self.people.file {
-            Some(file) => {
-                let text = std::fs::read_to_string(file)
-                    .map_err(|error| ChannelError::Mail(format!("{}: {error}", file.display())))?;
-                in_file(&text, user)
-            }
-            None => None,
-        };
-        let of_template = || self.people.mail.as_ref().map(|template| template.replace("{user}", user));
-        let Some(text) = of_file.or_else(of_template) else { return Ok(None) };
-        text.parse::<Address>()
-            .map(Some)
-            .map_err(|error| ChannelError::Mail(format!("{text:?} of user {user:?}: {error}")))
-    }
-}
-
-/// The address of a user in a file of lines `USER,ADDRESS`; lines that begin with # say nothing.
-fn in_file(text: &str, user: &str) -> Option<String> {
-    let lines = text.lines().map(str::trim).filter(|line| !line.starts_with('#'));
-    let mut people = lines.filter_map(|line| line.split_once(','));
-    people.find(|(name, _)| name.trim() == user).map(|(_, address)| address.trim().to_owned())
 }
 
 fn transport(config: &MailConfig) -> Result<SmtpTransport, ChannelError> {
@@ -169,10 +147,15 @@ mod tests {
         }
     }
 
+    fn text(mail: &Mail, event: &Event, of_user: Option<&str>) -> (Envelope, String) {
+        let (envelope, text) = mail.message(event, of_user.map(|text| text.parse().unwrap())).unwrap();
+        (envelope, String::from_utf8(text).unwrap())
+    }
+
     #[test]
     fn a_mail_says_what_happened_and_has_an_id_of_its_event() {
-        let (envelope, text) = mail(&["finance@pool.example"], PeopleConfig::default()).message(&event(None)).unwrap();
-        let text = String::from_utf8(text).unwrap();
+        let mail = mail(&["finance@pool.example"], PeopleConfig::default());
+        let (envelope, text) = text(&mail, &event(None), None);
         assert_eq!(envelope.to().len(), 1);
         for part in [
             "From: books@pool.example",
@@ -187,12 +170,32 @@ mod tests {
     }
 
     #[test]
-    fn a_user_is_found_by_file_or_by_template() {
-        assert_eq!(in_file("# people\nann, ann@a.example\nbob,bob@b.example\n", "bob").unwrap(), "bob@b.example");
-        assert_eq!(in_file("ann,ann@a.example", "an"), None);
-        let people = PeopleConfig { mail: Some("{user}@pool.example".to_owned()), file: None };
-        let (envelope, _) = mail(&[], people).message(&event(Some("ann"))).unwrap();
-        assert_eq!(envelope.to()[0].to_string(), "ann@pool.example");
-        assert!(mail(&[], PeopleConfig::default()).message(&event(Some("ann"))).is_err(), "nobody to send it to");
+    fn the_user_it_is_of_gets_it_once_by_name() {
+        let (envelope, both) = text(
+            &mail(&["finance@pool.example"], PeopleConfig::default()),
+            &event(Some("ann")),
+            Some("Ann A <ann@pool.example>"),
+        );
+        assert_eq!(
+            envelope.to().iter().map(ToString::to_string).collect::<Vec<_>>(),
+            ["finance@pool.example", "ann@pool.example"]
+        );
+        assert!(both.contains("finance@pool.example, \"Ann A\" <ann@pool.example>"), "{both}");
+        let once = mail(&["ann@pool.example"], PeopleConfig::default());
+        assert_eq!(text(&once, &event(Some("ann")), Some("ann@pool.example")).0.to().len(), 1);
+        assert!(mail(&[], PeopleConfig::default()).message(&event(Some("ann")), None).is_err(), "nobody to send it to");
+    }
+
+    /// RFC 5322: a header ends with its line. RFC 2047: what isn't ASCII is an encoded word; 预算 is E9 A2 84 E7 AE 97 in UTF-8, 6aKE566X in base 64.
+    #[test]
+    fn a_name_with_a_line_end_makes_no_header_and_what_is_not_ascii_is_encoded() {
+        let mail = mail(&["finance@pool.example"], PeopleConfig::default());
+        let evil = Event { summary: "budget a\r\nBcc: all@pool.example\r\n\r\nno".to_owned(), ..event(None) };
+        let headers = |event: &Event| text(&mail, event, None).1.split_once("\r\n\r\n").unwrap().0.to_owned();
+        let made = headers(&evil);
+        assert!(!made.lines().any(|line| line.to_lowercase().starts_with("bcc")), "{made}");
+        assert!(made.contains("Bcc: all@pool.example"), "it is part of the subject\n{made}");
+        let made = headers(&Event { summary: "预算".to_owned(), ..event(None) });
+        assert!(made.is_ascii() && made.contains("=?utf-8?b?") && made.contains("6aKE566X"), "{made}");
     }
 }

@@ -30,7 +30,7 @@ fn march() -> Site {
     site
 }
 
-fn write_budgets(site: &Site, text: &str) {
+pub fn write_budgets(site: &Site, text: &str) {
     std::fs::write(site.ledger().join("budgets.toml"), text).unwrap();
 }
 
@@ -132,7 +132,7 @@ fn a_quote_says_what_it_costs_and_what_is_left() {
 }
 
 /// RFC 3339 of some seconds since 1970, and the number of its month.
-fn instant(unix_s: u64) -> (String, u32) {
+pub fn instant(unix_s: u64) -> (String, u32) {
     let days = i64::try_from(unix_s / 86_400).unwrap() + 719_468;
     let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
     let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
@@ -146,7 +146,7 @@ fn instant(unix_s: u64) -> (String, u32) {
     (text, u32::try_from(month).unwrap())
 }
 
-fn told(answer: &Answer) -> u64 {
+pub fn told(answer: &Answer) -> u64 {
     let line = answer.err.lines().find(|line| line.ends_with(" told")).unwrap_or_else(|| panic!("{}", answer.err));
     line.trim_end_matches(" told").rsplit(' ').next().unwrap().parse().unwrap()
 }

@@ -16,11 +16,11 @@ const HIGHEST_THRESHOLD: u32 = 1000;
 
 pub(super) fn parse(text: &str, usual: u32) -> Result<Budgets, Faults> {
     let read = read(text, |reader, root| budgets(reader, root, usual))?;
-    Ok(read.unwrap_or_else(|| Budgets { budgets: Vec::new(), fiscal_year_starts: usual }))
+    Ok(read.unwrap_or_else(|| Budgets { budgets: Vec::new(), fiscal_year_starts: usual, dedicated_pool: None }))
 }
 
 fn budgets(reader: &mut Reader<'_>, root: &Place<'_, '_>, usual: u32) -> Option<Budgets> {
-    reader.known_keys(root, &["currency", "fiscal_year_starts", "thresholds", "budget"]);
+    reader.known_keys(root, &["currency", "fiscal_year_starts", "thresholds", "advice", "budget"]);
     let currency = root.table.get("currency").and_then(|value| {
         let code = reader.string(value, "currency")?;
         Currency::parse(code).map_err(|error| reader.fault(value.span().start, "currency", error)).ok()
@@ -30,6 +30,10 @@ fn budgets(reader: &mut Reader<'_>, root: &Place<'_, '_>, usual: u32) -> Option<
         None => Some(THRESHOLDS.to_vec()),
         Some(value) => thresholds(reader, value, "thresholds"),
     };
+    let dedicated_pool = reader.table(root, "advice").and_then(|place| {
+        reader.known_keys(&place, &["dedicated_pool"]);
+        reader.name(&place, "dedicated_pool")
+    });
     let tables = reader.tables(root, "budget");
     let mut budgets: Vec<Budget> = Vec::with_capacity(tables.len());
     let mut whole = true;
@@ -46,7 +50,7 @@ fn budgets(reader: &mut Reader<'_>, root: &Place<'_, '_>, usual: u32) -> Option<
         }
     }
     whole.then_some(())?;
-    Some(Budgets { budgets, fiscal_year_starts: starts? })
+    Some(Budgets { budgets, fiscal_year_starts: starts?, dedicated_pool })
 }
 
 fn budget(
@@ -63,6 +67,10 @@ fn budget(
         let name = reader.string(value, &key)?.trim();
         if name.is_empty() {
             reader.fault(value.span().start, &key, "has to say something: alerts know the budget by it");
+            return None;
+        }
+        if name.contains(char::is_control) {
+            reader.fault(value.span().start, &key, "has a line end or another control character in it");
             return None;
         }
         Some(Name::from(name))

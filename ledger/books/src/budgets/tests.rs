@@ -293,7 +293,7 @@ from = "2026-02"
     let faults = Budgets::parse(text, 1).unwrap_err().to_string();
     let expected = [
         "line 1: fiscal_year_starts: has to be a month's number, \"01\" to \"12\"",
-        "line 2: colour: unknown key; known here are currency, fiscal_year_starts, thresholds, budget",
+        "line 2: colour: unknown key; known here are currency, fiscal_year_starts, thresholds, advice, budget",
         "line 4: budget[1].name: has to say something: alerts know the budget by it",
         "line 6: budget[1].card_hours: stands beside amount: a budget counts one of them; write two budgets for both",
         "line 7: budget[1].period: \"week\" is not month, quarter or year",
@@ -321,4 +321,23 @@ from = "2026-02"
     let of = |text: &str| Budgets::parse(text, 4).unwrap().fiscal_year_starts;
     assert_eq!((of("# nothing\n"), of("thresholds = [50]\n"), of("fiscal_year_starts = \"07\"\n")), (4, 4, 7));
     assert_eq!(Budgets::parse("# nothing yet\n", 1).unwrap().budgets, []);
+}
+
+#[test]
+fn the_pool_of_dedicated_cards_is_named_for_advice() {
+    let pool = |text: &str| Budgets::parse(text, 1).map(|budgets| budgets.dedicated_pool);
+    assert_eq!(pool("[advice]\ndedicated_pool = \"own\"\n").unwrap().as_deref(), Some("own"));
+    assert_eq!(pool("[advice]\n").unwrap(), None);
+    let faults = pool("[advice]\ndedicated_pool = \"\"\ncolour = 1\n").unwrap_err().to_string();
+    assert!(faults.contains("line 2: advice.dedicated_pool") && faults.contains("line 3: advice.colour"), "{faults}");
+}
+
+/// Alerts are remembered a line a label: a name of two lines would be another's each minute.
+#[test]
+fn a_name_of_two_lines_is_refused() {
+    let faults = Budgets::parse("[[budget]]\nname = \"a\\nb\"\ncard_hours = 1\nperiod = \"month\"\n", 1).unwrap_err();
+    assert_eq!(
+        faults.to_string().lines().last().unwrap().trim(),
+        "line 2: budget[1].name: has a line end or another control character in it"
+    );
 }

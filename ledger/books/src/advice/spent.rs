@@ -1,0 +1,67 @@
+//! What the reports themselves say could be saved: off-peak, idle, checkpointing.
+
+use super::{AdviceKind, Found, Sources, Whom};
+use crate::budgets::{Budget, Period};
+use crate::report::{Dimension, Fold, ReportKind, ReportQuery};
+use crate::slots::Era;
+use crate::table::Value;
+use cardhour_domain::{CardTime, Money, Month, Name};
+
+pub(super) fn advice(budget: &Budget, period: Period, sources: &Sources<'_>) -> Vec<Found> {
+    let Sources { spent, range, book, .. } = *sources;
+    let by: Vec<Dimension> =
+        budget.scope.dimensions().into_iter().chain([Dimension::Price, Dimension::Window, Dimension::Month]).collect();
+    let selectors = by.len() - 3;
+    let query = ReportQuery { report: ReportKind::Idle, by, range: Some(range), zone: None };
+    let fold = Fold::of(spent.input, spent.slots, Some(book), &query);
+    let mut found = [
+        (
+            AdviceKind::OffPeak,
+            "billed outside of the cheapest window of its price: at its price, less at that window's",
+        ),
+        (AdviceKind::Idle, "held and idle: its part of what it cost, as the report idle has it"),
+        (AdviceKind::Checkpointing, "work that was lost: at the price it had"),
+    ]
+    .map(|(kind, how)| (kind, how, CardTime::ZERO, 0i128));
+    for (key, sums) in fold.rows.iter().zip(&fold.sums).filter(|(key, _)| key.era == Era::Shown) {
+        let values: Vec<Option<Name>> = key.values.iter().map(text).collect();
+        let (owner, rest) = values.split_at(selectors);
+        let [Some(price), window, Some(month)] = rest else { continue };
+        let in_period = Month::parse(month).is_ok_and(|month| period.contains(month));
+        let Some(money) = sums.money.filter(|_| in_period && budget.scope.admits_all(owner)) else { continue };
+        let Some(price) = book.prices().iter().position(|known| known.price_line == *price) else { continue };
+        let window = window.as_ref().and_then(|name| book.windows().iter().position(|known| known.name == *name));
+        let charge = |window, time| book.rate(price, window).charge(time, book.currency()).micros();
+        let windows = (0..book.windows().len()).map(Some).chain([None]);
+        let cheapest = windows.min_by_key(|window| book.rate(price, *window).factor).flatten();
+        if book.rate(price, cheapest).factor < book.rate(price, window).factor {
+            add(&mut found[0], sums.billed, charge(window, sums.billed) - charge(cheapest, sums.billed));
+        }
+        add(&mut found[1], sums.used.idle, money.idle_cost);
+        add(&mut found[2], sums.used.lost, charge(window, sums.used.lost));
+    }
+    found
+        .into_iter()
+        .filter(|(.., saving)| *saving > 0)
+        .map(|(kind, how, card_time, saving)| Found {
+            kind,
+            whom: Whom::default(),
+            jobs: None,
+            card_time,
+            saving: Some(Money::from_micros(saving, book.currency())),
+            how: how.to_owned(),
+        })
+        .collect()
+}
+
+fn add((.., time, saving): &mut (AdviceKind, &str, CardTime, i128), more_time: CardTime, more: i128) {
+    *time += more_time;
+    *saving += more;
+}
+
+fn text(value: &Value) -> Option<Name> {
+    match value {
+        Value::Text(name) => Some(name.clone()),
+        Value::Absent | Value::Count(_) | Value::Decimal(_) => None,
+    }
+}
