@@ -75,13 +75,6 @@ impl Books {
     /// Errors: `budgets.toml` or the price book is faulty, or they are of two currencies; the ledger's own.
     pub async fn budgets(&self, asked: Timestamp) -> Result<Budgeted, Error> {
         let budgets = self.budget_file()?;
-        let book = self.prices(None)?;
-        if let (Some(budgets), Some(prices)) = (budgets.as_ref().and_then(Budgets::currency), &book)
-            && budgets != prices.currency()
-        {
-            let (budgets, prices) = (budgets.to_string(), prices.currency().to_string());
-            return Err(Error::BudgetCurrency { budgets, prices });
-        }
         let zone = self.zone();
         let nothing = |until| (Vec::new(), Vec::new(), until);
         let (standings, holes, until): (Vec<Standing>, Vec<Hole>, Timestamp) = match &budgets {
@@ -90,6 +83,13 @@ impl Books {
                 let reading = self.ledger().read().await?;
                 match reading.extent().and_then(|all| budgets.spans(asked, all, zone)) {
                     Some(spans) => {
+                        let book = self.prices_of(&reading, spans)?;
+                        if let (Some(budgets), Some(prices)) = (budgets.currency(), &book)
+                            && budgets != prices.currency()
+                        {
+                            let (budgets, prices) = (budgets.to_string(), prices.currency().to_string());
+                            return Err(Error::BudgetCurrency { budgets, prices });
+                        }
                         let (made, holes) = self.standings(&reading, budgets, spans, book).await?;
                         (made, holes, spans.until)
                     }
@@ -100,6 +100,15 @@ impl Books {
         let mut table = table(&standings, &holes, until, zone);
         self.remark(&mut table);
         Ok(Budgeted { budgets, standings, until, table })
+    }
+
+    /// The prices by which budgets count: what closed months of their periods were closed by, as it is billed.
+    fn prices_of(&self, reading: &Reading, spans: Spans) -> Result<Option<PriceBook>, Error> {
+        let both = spans.pace.map_or(spans.spent, |pace| {
+            let (start, end) = (pace.start().min(spans.spent.start()), pace.end().max(spans.spent.end()));
+            Interval::new(start, end).expect("no shorter than either")
+        });
+        self.prices_in_force(None, reading, Some(both))
     }
 
     /// What could be saved of what the budgets paid for, in the periods that hold just before `asked`. Errors: no price book; as [`Self::budgets`].
@@ -115,10 +124,10 @@ impl Books {
 
     /// Advice on some budgets, of the books as far as they were at `asked`. Errors: as [`Self::advice`].
     pub(crate) async fn advised(&self, budgets: Budgets, asked: Timestamp) -> Result<Vec<Advice>, Error> {
-        let book = self.prices(None)?.ok_or(Error::NoPrices)?;
         let reading = self.ledger().read().await?;
         let Some(extent) = reading.extent() else { return Ok(Vec::new()) };
         let Some(spans) = budgets.spans(asked, extent, self.zone()) else { return Ok(Vec::new()) };
+        let book = self.prices_of(&reading, spans)?.ok_or(Error::NoPrices)?;
         // What the books speak of, up to what was asked: before that nothing is known of how steady anything was.
         let Some(known) = Interval::new(extent.start().bucket_start(), spans.until) else { return Ok(Vec::new()) };
         let spent = Loaded::of(&reading, spans.spent, Some(&book), self).await?;

@@ -263,3 +263,30 @@ fn a_year_of_a_budget_is_the_fiscal_year_of_the_billing_policy() {
     let page = std::fs::read_to_string(out.join("statement-2025-03-platform.html")).unwrap();
     assert!(page.contains("<dt>Fiscal year</dt><dd>2024/25</dd>"), "{page}");
 }
+
+/// March is closed at 2 CNY, vision's 40 card-hours at 80.00. Whatever the price book says afterwards, of another price, of another currency or gone, the
+/// budget counts what was billed, and so do the bill, the SQL tables and a trial of other prices.
+#[test]
+fn a_closed_month_counts_by_the_prices_it_was_closed_by() {
+    let site = march();
+    write_budgets(
+        &site,
+        "currency = \"CNY\"\n[[budget]]\nname = \"vision\"\nproject = \"vision\"\namount = \"100\"\nperiod = \"month\"\n",
+    );
+    site.ok("close --month 2025-03 --by ann --sign-off test");
+    let spent = || budgets(&site.run("budgets --month 2025-03 --format csv")).only("spent").to_owned();
+    let of_vision = |rows: &Rows| rows.0.iter().find(|row| row["project"] == "vision").unwrap().clone();
+    for book in [PRICES.replace("\"2\"", "\"7\""), PRICES.replace("CNY", "EUR"), String::new()] {
+        std::fs::write(site.ledger().join("prices.toml"), &book).unwrap();
+        assert_eq!(spent(), "80.00", "{book}");
+        let bill = of_vision(&site.report("bill --month 2025-03 --by project"));
+        assert_eq!((&*bill["cost"], &*bill["currency"]), ("80.00", "CNY"), "{book}");
+        let charges = site.sql("select project, cost, currency from charges where month = '2025-03' order by project");
+        assert_eq!((&*of_vision(&charges)["cost"], charges.0.len()), ("80.00", 2), "{book}");
+        let entries = site.sql("select amount from entries where project = 'vision' and period = '2025-03'");
+        assert_eq!(entries.only("amount"), "80.000000", "{book}");
+        let tried = site.file("other.toml", PRICES.replace("\"2\"", "\"3\""));
+        let tried = Rows::parse(&site.ok(&format!("price try {tried} --month 2025-03 --by project --format csv")));
+        assert_eq!((&*of_vision(&tried)["cost_now"], &*of_vision(&tried)["cost_then"]), ("80.00", "120.00"), "{book}");
+    }
+}
