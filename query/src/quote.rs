@@ -7,11 +7,12 @@ use crate::error::Error;
 use crate::request::{ReportRequest, RequestError, Span};
 use crate::serve::row::{Row, rows};
 use cardhour_books::budgets::{Owner, Standing};
+use cardhour_books::nearest;
 use cardhour_books::prices::Priced;
-use cardhour_books::quote::{Question, Quote, budget_notes, hole_text, table};
+use cardhour_books::quote::{Question, Quote, budget_notes, hole_text, models_with_prices, table};
 use cardhour_books::report::{Dimension, ReportKind, local};
 use cardhour_books::table::Table;
-use cardhour_domain::{BUCKET_MS, CardShare, Interval, Timestamp};
+use cardhour_domain::{BUCKET_MS, CardShare, Currency, Interval, Name, Timestamp};
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive;
 use std::collections::BTreeSet;
@@ -72,11 +73,14 @@ impl Books {
         let ms = request.hours.checked_mul(Decimal::from(HOUR_MS)).and_then(|ms| ms.round().to_i64());
         let ms = ms.filter(|ms| *ms <= LONGEST_HOURS * HOUR_MS).ok_or_else(wrong)?;
         let during = Interval::new(start, later(start, ms)).ok_or_else(wrong)?;
-        let org = match (&request.org, &request.project) {
-            (Some(org), _) => Some(org.clone()),
-            (None, Some(project)) => self.org_of(project).await?,
-            (None, None) => None,
+        if let (None, Some(models)) = (&request.model, models_with_prices(&book, start)) {
+            return Err(RequestError::WhichModel { models, currency: book.currency().code().to_owned() }.into());
+        }
+        let (of_books, slip) = match &request.project {
+            Some(project) => self.org_of(project).await?,
+            None => (None, None),
         };
+        let org = request.org.clone().or(of_books);
         let what = Priced {
             model: request.model.as_deref(),
             mig_profile: None,
@@ -108,6 +112,7 @@ impl Books {
         if org.is_some() && request.org.is_none() {
             table.notes.push(format!("org {}: as the books have the project", org.as_deref().unwrap_or_default()));
         }
+        table.notes.extend(slip);
         // Those that hold when it begins.
         let stand = self.budgets(later(during.start(), 1).max(now)).await?;
         let owner = Owner {
@@ -123,13 +128,28 @@ impl Books {
         Ok(Quoted { table, has_holes: quote.hole.is_some() })
     }
 
-    /// The org of a project, where the books have just one.
-    async fn org_of(&self, project: &str) -> Result<Option<String>, Error> {
+    /// The org of a project, where the books have just one; of a project that they don't have, a word on it and on those that it may have been meant for.
+    async fn org_of(&self, project: &str) -> Result<(Option<String>, Option<String>), Error> {
         let request = ReportRequest::new(ReportKind::Owners).grouped_by(&[Dimension::Org, Dimension::Project]);
         let owners = self.report(&request).await?.table;
+        let known: BTreeSet<Name> = rows(&owners).filter_map(|row| row.text("project").map(Name::from)).collect();
+        if !known.contains(project) {
+            return Ok((None, Some(unknown_name("project", project, &known))));
+        }
         let of_project = rows(&owners).filter(|row| row.text("project") == Some(project));
         let orgs: BTreeSet<String> = of_project.filter_map(|row| row.text("org").map(str::to_owned)).collect();
-        Ok(if orgs.len() == 1 { orgs.into_iter().next() } else { None })
+        Ok((if orgs.len() == 1 { orgs.into_iter().next() } else { None }, None))
+    }
+
+    /// What to say to a user of whom the books have nothing.
+    pub async fn unknown_user(&self, user: &str) -> Result<String, Error> {
+        let request = ReportRequest::new(ReportKind::Owners).grouped_by(&[Dimension::User]);
+        let owners = self.report(&request).await?.table;
+        let known: BTreeSet<Name> = rows(&owners).filter_map(|row| row.text("user").map(Name::from)).collect();
+        if known.contains(user) {
+            return Ok(format!("nothing was held by {user:?} in that time"));
+        }
+        Ok(unknown_name("user", user, &known))
     }
 
     /// What a user has to know beside the bill: how well the cards were used, and what is left of the budgets that pay for them.
@@ -165,8 +185,8 @@ impl Books {
                 "budget {}, {}: {} of {} {} left{end}",
                 standing.budget.name,
                 standing.period,
-                unit.shown(left).normalize(),
-                unit.shown(standing.limit).normalize(),
+                unit.text(left),
+                unit.text(standing.limit),
                 unit.name()
             ));
         }
@@ -176,6 +196,12 @@ impl Books {
 
 fn later(at: Timestamp, ms: i64) -> Timestamp {
     Timestamp::from_unix_ms(at.unix_ms().saturating_add(ms))
+}
+
+/// That the books don't have a name, and which ones they have that are near it.
+fn unknown_name(what: &str, name: &str, known: &BTreeSet<Name>) -> String {
+    let question = nearest::question(name, known).map_or_else(String::new, |question| format!(": {question}"));
+    format!("the books have no {what} {name:?}{question}")
 }
 
 /// How the cards of a user were used, in words; nothing where nobody saw them.
@@ -189,8 +215,13 @@ fn use_words(used: &Row<'_>, idle: &Row<'_>) -> Vec<String> {
     }
     if let Some(hours) = hours("idle_card_hours") {
         let cost = idle.decimal("idle_cost").zip(idle.text("currency"));
-        let cost =
-            cost.map_or_else(String::new, |(cost, currency)| format!(", which cost {} {currency}", cost.round_dp(2)));
+        // A currency that can't be read is of no table of ours.
+        let own = |currency: &str| Currency::parse(currency).map_or(2, |known| u32::from(known.minor_digits()));
+        let cost = cost.map_or_else(String::new, |(mut cost, currency)| {
+            cost = cost.round_dp(own(currency));
+            cost.rescale(own(currency));
+            format!(", which cost {cost} {currency}")
+        });
         words.push(format!("{hours} card-hours were held and idle{cost}"));
     }
     if let Some(hours) = hours("lost_card_hours") {

@@ -371,6 +371,14 @@ pub enum RequestError {
     /// No time that can be quoted.
     #[error("{0} hours can't be quoted: more than none, and a year at most")]
     Hours(Decimal),
+    /// No model, where prices go by it.
+    #[error("of which model? --model NAME says it; a card-hour costs, in {currency}: {models}")]
+    WhichModel {
+        /// Those of the price book, each with what it costs.
+        models: String,
+        /// Of what.
+        currency: String,
+    },
     /// Nobody to report of.
     #[error("whose? --user NAME says it; $USER is not set")]
     Nobody,

@@ -272,7 +272,7 @@ async fn me(scene: &Scene, global: &Global, args: &MeArgs) -> Result<Exit, Error
     }
     if reported.table.rows.is_empty() {
         let user = request.user.as_deref().unwrap_or_default();
-        tell(&format!("nothing was held by {user:?}: --user takes the name as the records have it"));
+        tell(&format!("{}; --user takes the name as the records have it", books.unknown_user(user).await?));
     }
     print::table(&reported.table, &args.output)?;
     Ok(if reported.has_holes { Exit::No } else { Exit::Done })

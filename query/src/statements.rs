@@ -123,11 +123,15 @@ impl Books {
         }
         let is_whole = left_out.is_empty();
         table.notes.extend(left_out);
+        let is_empty = org.is_none() && statements.is_empty() && billed.closing.is_none();
+        if is_empty {
+            table.notes.push(format!("nothing is booked in {month}"));
+        }
         if let (Some(org), false) = (org, is_there) {
             table.notes.push(format!("{org:?} has no statement of {month}"));
         }
         self.remark(&mut table);
-        Ok(Stated { table, is_whole: is_whole && is_there })
+        Ok(Stated { table, is_whole: is_whole && is_there && !is_empty })
     }
 
     /// The text of a month whose SHA-256 is signed when it is closed.

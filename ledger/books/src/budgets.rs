@@ -95,6 +95,14 @@ impl Unit {
         }
     }
 
+    /// An amount in a sentence, without what it is of: card-hours without needless zeros, money with its currency's own decimals.
+    pub fn text(self, amount: i128) -> String {
+        match self {
+            Self::CardHours => self.shown(amount).normalize().to_string(),
+            Self::Money(_) => self.shown(amount).to_string(),
+        }
+    }
+
     /// What a cost of so much card-time is in it.
     pub fn of(self, cost: Option<Money>, billed: CardTime) -> Option<i128> {
         match self {

@@ -32,6 +32,7 @@ pub mod idle;
 pub mod import;
 pub mod inventory;
 pub mod line;
+pub mod nearest;
 pub mod observed;
 pub mod output;
 pub mod price_trial;

@@ -4,7 +4,7 @@
 //! on its leaves, is billed what was quoted. Start at [`Quote::of`]. Does not: promise that the cards will be free, or that the prices stay.
 
 use crate::budgets::{Owner, Standing};
-use crate::prices::{PriceBook, Priced};
+use crate::prices::{PriceBook, Priced, Selector};
 use crate::slots::{Slots, SlotsError};
 use crate::table::{Column, Kind, Table, Value};
 use cardhour_domain::{BUCKET_MS, CardShare, CardTime, Interval, Money, Month, Timestamp, Zone};
@@ -210,7 +210,7 @@ pub fn budget_notes(quote: &Quote, book: &PriceBook, standings: &[Standing], own
             let unit = &standing.budget.unit;
             let (cost, time) = quote.part(book, |month| standing.period.contains(month));
             let (left, asked) = (standing.left()?, unit.of(Some(cost), time)?);
-            let shown = |amount| unit.shown(amount).normalize();
+            let shown = |amount| unit.text(amount);
             let (name, after) = (&standing.budget.name, left - asked);
             let verdict = if after < 0 { ", which is not enough" } else { "" };
             Some(format!(
@@ -223,6 +223,36 @@ pub fn budget_notes(quote: &Quote, book: &PriceBook, standings: &[Standing], own
             ))
         })
         .collect()
+}
+
+/// The models that the book has prices for at `at`, each with what a card-hour of it costs; none where no price is by model, so that none need be named.
+pub fn models_with_prices(book: &PriceBook, at: Timestamp) -> Option<String> {
+    let model_of = |price: usize| {
+        let mut given = book.prices()[price].selectors.given();
+        given.find(|(selector, _)| *selector == Selector::Model).map(|(_, pattern)| pattern)
+    };
+    let holds = |price: &usize| book.prices()[*price].from <= at;
+    let all: Vec<usize> = (0..book.prices().len()).filter(holds).collect();
+    if all.iter().all(|price| model_of(*price).is_none()) {
+        return None;
+    }
+    let mut models: Vec<String> = Vec::new();
+    for price in all {
+        let others: Vec<String> = book.prices()[price]
+            .selectors
+            .given()
+            .filter(|(selector, _)| *selector != Selector::Model)
+            .map(|(selector, pattern)| format!(", {} {pattern}", selector.name()))
+            .collect();
+        let model = model_of(price).unwrap_or("any other");
+        let text = |cost: Option<Decimal>| {
+            format!("{model}{}: {}", others.concat(), cost.map_or_else(String::new, |cost| cost.to_string()))
+        };
+        // A later price of the same cards takes the place of an earlier one.
+        models.retain(|known| !known.starts_with(&text(None)));
+        models.push(text(Some(book.prices()[price].per_card_hour)));
+    }
+    Some(models.join("; "))
 }
 
 /// Why there is no price, in a sentence.
@@ -297,6 +327,20 @@ mod tests {
         assert_eq!((start, &*cost.to_minor_string()), (at("2026-03-10T18:00"), "640.00"));
         let night = question("2026-03-10T22:00", "2026-03-11T06:00", "h200");
         assert_eq!(Quote::cheaper(&night, &book).unwrap(), None, "nothing is cheaper than the night");
+    }
+
+    #[test]
+    fn where_prices_go_by_model_the_models_are_named_with_what_they_cost() {
+        let text = "[[price]]\nfrom = \"2026-01-01\"\nmodel = \"H200*\"\nper_card_hour = \"18.50\"\n\
+                    [[price]]\nfrom = \"2026-03-01\"\nmodel = \"H200*\"\nper_card_hour = \"17\"\n\
+                    [[price]]\nfrom = \"2026-01-01\"\nmodel = \"H200*\"\nqueue = \"spot\"\nper_card_hour = \"9\"\n\
+                    [[price]]\nfrom = \"2026-01-01\"\nper_card_hour = \"6.00\"\n";
+        let book = crate::world::book(text);
+        let models = |when: &str| models_with_prices(&book, at(when)).unwrap();
+        assert_eq!(models("2026-02-01"), "H200*: 18.50; H200*, queue spot: 9; any other: 6.00");
+        assert_eq!(models("2026-03-01"), "H200*: 17; H200*, queue spot: 9; any other: 6.00");
+        let one = crate::world::book("[[price]]\nfrom = \"2026-01-01\"\nper_card_hour = \"6\"\n");
+        assert_eq!(models_with_prices(&one, at("2026-03-01")), None);
     }
 
     #[test]

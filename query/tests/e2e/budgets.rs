@@ -120,13 +120,13 @@ fn a_quote_says_what_it_costs_and_what_is_left() {
     );
     assert_eq!((rows.only("card_hours"), rows.only("cost"), rows.only("currency")), ("24.000000", "48.00", "CNY"));
     let text = site.ok("quote --cards 8 --model h200 --hours 3 --from 2099-03-10T12:00 --project vision");
-    assert!(text.contains("100 CNY left; this takes 48, 52 then"), "{text}");
+    assert!(text.contains("100.00 CNY left; this takes 48.00, 52.00 then"), "{text}");
     let text = site.ok("quote --cards 8 --model h200 --hours 30 --from 2099-03-10T12:00 --project vision");
-    assert!(text.contains("-380 then, which is not enough"), "{text}");
+    assert!(text.contains("-380.00 then, which is not enough"), "{text}");
     assert_eq!(site.run("quote --cards 8 --hours 3 --from 2010-03-10T12:00").code, Some(1), "no price held then");
     assert_eq!(site.run("quote --cards 8 --hours 0").code, Some(2));
     let text = site.ok("me --user ann --month 2025-03");
-    assert!(text.contains("budget b") && text.contains("100 of 100 CNY left"), "{text}");
+    assert!(text.contains("budget b") && text.contains("100.00 of 100.00 CNY left"), "{text}");
     std::fs::remove_file(site.ledger().join("prices.toml")).unwrap();
     assert_eq!(site.run("quote --cards 8 --hours 3").code, Some(1), "no price book, no price");
 }

@@ -30,7 +30,7 @@ class Keep:
         return "250 kept"
 
 def of_user(server, session, envelope, mechanism, data):
-    return AuthResult(success=(data.login, data.password) == (b"books", b"mail secret"))
+    return AuthResult(success=(data.login, data.password) == (b"books", b"mail secret"), handled=False)
 
 server = Controller(Keep(), hostname="127.0.0.1", port=int(sys.argv[1]), authenticator=of_user, auth_required=True, auth_require_tls=False)
 server.start()
