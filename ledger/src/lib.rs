@@ -44,6 +44,7 @@ mod store;
 mod tables;
 mod touched;
 mod verify;
+mod version;
 
 pub use billed::{Billed, Terms, statement_rows};
 pub use closing::{CloseOutcome, CloseRequest, Prepared, Refusal};
@@ -59,3 +60,4 @@ pub use tables::alerts::ToldAlert;
 pub use tables::closings::Closing;
 pub use tables::deliveries::Delivered;
 pub use verify::{Check, ExportedBill, ExportedBillError, Fault, Law, Verdict};
+pub use version::BooksVersion;

@@ -39,15 +39,11 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// For people as facts and tables one below the other, in json as one object, in csv and Parquet the
-    /// attempts alone. Errors: as [`render::report`].
+    /// For people as facts and tables one below the other, in json as one object, in csv and Parquet as one table of all of it. Errors: as [`render::report`].
     pub fn render(&self, format: Format, style: Style) -> Result<Vec<u8>, Error> {
         match format {
             Format::Json => Ok(self.to_json()?.into_bytes()),
-            Format::Csv | Format::Parquet => match self.parts.iter().find(|(name, _)| name == "attempts") {
-                Some((_, attempts)) => render::report(attempts, format, style),
-                None => Ok(Vec::new()),
-            },
+            Format::Csv | Format::Parquet => render::report(&self.flat(), format, style),
             Format::Table | Format::Md | Format::Html => {
                 let mut out = render::report(&self.facts_table(), format, style)?;
                 for (_, part) in &self.parts {
@@ -57,6 +53,41 @@ impl Trace {
                 Ok(out)
             }
         }
+    }
+
+    /// All of it as one table, for programs that take one.
+    ///
+    /// Columns: `part`, then those of all parts in their order, each name once. A row a fact (`part` is `line`, with `what` and `value`) and a row of each part; a cell that its part
+    /// hasn't got is absent.
+    fn flat(&self) -> Table {
+        let facts = self.facts_table();
+        let parts = || {
+            let line = std::iter::once(("line", &facts));
+            line.chain(self.parts.iter().map(|(name, part)| (&**name, part)))
+        };
+        let mut columns = texts(&["part"]);
+        for column in parts().flat_map(|(_, part)| &part.columns) {
+            if columns.iter().all(|known| known.name != column.name) {
+                columns.push(column.clone());
+            }
+        }
+        let mut rows = Vec::new();
+        for (name, part) in parts() {
+            let place = |column: &Column| {
+                let known = columns.iter().position(|known| known.name == column.name);
+                known.expect("each column of a part is one of the whole")
+            };
+            let places: Vec<usize> = part.columns.iter().map(place).collect();
+            for values in &part.rows {
+                let mut row = vec![Value::Absent; columns.len()];
+                row[0] = Value::Text(name.into());
+                for (place, value) in places.iter().zip(values) {
+                    row[*place] = value.clone();
+                }
+                rows.push(row);
+            }
+        }
+        Table { title: facts.title.clone(), columns, rows, ..Table::default() }
     }
 
     fn facts_table(&self) -> Table {
@@ -87,4 +118,36 @@ impl Trace {
 /// Columns of text.
 pub fn texts(names: &[&str]) -> Vec<Column> {
     names.iter().map(|name| Column { name: (*name).to_owned(), kind: Kind::Text }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_in_csv_has_all_its_parts() {
+        let text = |text: &str| Value::Text(text.into());
+        let part = |columns: &[&str], rows: &[&[&str]]| Table {
+            columns: texts(columns),
+            rows: rows.iter().map(|row| row.iter().map(|value| text(value)).collect()).collect(),
+            ..Table::default()
+        };
+        let trace = Trace {
+            line: "project=vision".to_owned(),
+            facts: vec![("cost".to_owned(), "30.00 CNY".to_owned())],
+            parts: vec![
+                ("charges".to_owned(), part(&["user", "price"], &[&["ann", "1"], &["bob", "1"]])),
+                ("attempts".to_owned(), part(&["attempt_key", "user"], &[&["c/1", "ann"]])),
+            ],
+        };
+        let csv = trace.render(Format::Csv, Style::default()).unwrap();
+        assert_eq!(
+            String::from_utf8(csv).unwrap().replace('\r', ""),
+            "part,what,value,user,price,attempt_key\n\
+             line,cost,30.00 CNY,,,\n\
+             charges,,,ann,1,\n\
+             charges,,,bob,1,\n\
+             attempts,,,ann,,c/1\n"
+        );
+    }
 }

@@ -7,7 +7,7 @@ use crate::answer::{Rows, Trace};
 use crate::config::{Config, InferenceConfig, SqlLimits};
 use crate::error::Error;
 use crate::request::{ReconcileRequest, ReportRequest, RequestError, Span};
-use crate::{charges, sql, statements, traced};
+use crate::{charges, settings_file, sql, statements, traced};
 use cardhour_books::bill::{Charge, charges as charges_of};
 use cardhour_books::inventory::list as inventory;
 use cardhour_books::line::Line;
@@ -330,11 +330,7 @@ pub fn read_prices(path: &Path) -> Result<Option<PriceBook>, Error> {
 }
 
 fn read_prices_with_text(path: &Path) -> Result<Option<(PriceBook, String)>, Error> {
-    let text = match std::fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(source) => return Err(Error::File { doing: "read", path: path.to_owned(), source }),
-    };
+    let Some(text) = settings_file::read(path)? else { return Ok(None) };
     let book = PriceBook::parse(&text).map_err(|faults| Error::Prices { path: PathBuf::from(path), faults })?;
     Ok(book.map(|book| (book, text)))
 }

@@ -4,6 +4,7 @@
 
 use crate::books::Books;
 use crate::error::Error;
+use crate::settings_file;
 use cardhour_books::advice::{Advice, Sources, advice, table as advice_table};
 use cardhour_books::bill::Hole;
 use cardhour_books::budgets::{Budgets, Evidence, Spans, Standing, standings, table};
@@ -11,8 +12,8 @@ use cardhour_books::prices::PriceBook;
 use cardhour_books::report::ReportInput;
 use cardhour_books::slots::Slots;
 use cardhour_books::table::Table;
-use cardhour_domain::{Interval, Timestamp};
-use cardhour_ledger::Reading;
+use cardhour_domain::{Interval, Month, Name, Timestamp};
+use cardhour_ledger::{BooksVersion, Reading};
 
 /// The budgets' name in the ledger's folder.
 pub const BUDGETS_FILE: &str = "budgets.toml";
@@ -35,6 +36,15 @@ impl Budgeted {
     pub fn is_over(&self) -> bool {
         self.standings.iter().any(Standing::is_over)
     }
+}
+
+/// What standings rest on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BudgetBasis {
+    budgets: Option<Budgets>,
+    prices: Option<Name>,
+    books: BooksVersion,
+    month: Month,
 }
 
 /// A stretch of the books, loaded.
@@ -60,11 +70,7 @@ impl Books {
     /// is faulty.
     pub(crate) fn budget_file(&self) -> Result<Option<Budgets>, Error> {
         let Some(path) = self.ledger().folder().map(|folder| folder.join(BUDGETS_FILE)) else { return Ok(None) };
-        let text = match std::fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(source) => return Err(Error::File { doing: "read", path, source }),
-        };
+        let Some(text) = settings_file::read(&path)? else { return Ok(None) };
         // A year of a budget is the fiscal year that statements name, unless the file says otherwise.
         let (policy, _) = self.billing_policy()?;
         Budgets::parse(&text, policy.fiscal_year_starts).map(Some).map_err(|faults| Error::Budgets { path, faults })
@@ -109,6 +115,17 @@ impl Books {
             Interval::new(start, end).expect("no shorter than either")
         });
         self.prices_in_force(None, reading, Some(both))
+    }
+
+    /// What the standings at a moment rest on: two that are equal have the same standings, but for how long a period has still to go. None where time alone moves them, since the books
+    /// go on after that moment. Errors: as [`Self::budgets`].
+    pub(crate) async fn budget_basis(&self, asked: Timestamp) -> Result<Option<BudgetBasis>, Error> {
+        let (budgets, book) = (self.budget_file()?, self.prices(None)?);
+        let reading = self.ledger().read().await?;
+        let goes_on = reading.extent().is_some_and(|all| all.end() > asked);
+        let month = self.zone().month(asked).filter(|_| !goes_on);
+        let prices = book.map(|book| book.version().clone());
+        Ok(month.map(|month| BudgetBasis { budgets, prices, books: reading.version(), month }))
     }
 
     /// What could be saved of what the budgets paid for, in the periods that hold just before `asked`. Errors: no price book; as [`Self::budgets`].

@@ -66,6 +66,14 @@ pub enum Error {
         /// Every one.
         faults: PriceFaults,
     },
+    /// A settings file in another encoding.
+    #[error("{}, line {line}: is not UTF-8: save it in that encoding", path.display())]
+    NotUtf8 {
+        /// Which.
+        path: PathBuf,
+        /// The first line that isn't.
+        line: usize,
+    },
     /// A billing policy with faults.
     #[error("billing policy {}:\n{faults}", path.display())]
     Billing {
@@ -355,6 +363,7 @@ impl Error {
             | Self::Bill(_)
             | Self::Prices { .. }
             | Self::Billing { .. }
+            | Self::NotUtf8 { .. }
             | Self::PriceZone { .. }
             | Self::Currencies(_)
             | Self::NobodyApproves
@@ -435,6 +444,7 @@ impl Error {
             Self::SqlRows { .. } => "sql-rows",
             Self::NoPrices | Self::Prices { .. } | Self::PriceZone { .. } | Self::Currencies(_) => "prices",
             Self::Billing { .. } => "billing",
+            Self::NotUtf8 { .. } => "encoding",
             Self::Budgets { .. } | Self::BudgetCurrency { .. } => "budgets",
             Self::Ledger(_) | Self::Engine { .. } => "ledger",
             Self::Map { .. }

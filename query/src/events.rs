@@ -192,13 +192,14 @@ impl Watch {
 async fn watch(books: Books, channels: Vec<Channel>, mut stopped: oneshot::Receiver<()>) {
     let mut each = tokio::time::interval(LOOK_EVERY);
     each.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut looked = None;
     loop {
         tokio::select! {
             // The other end gone is a stop, too.
             _ = &mut stopped => return,
             _ = each.tick() => {}
         }
-        match budgets::look(&books, &channels, now()).await {
+        match budgets::look_if_changed(&books, &channels, now(), &mut looked).await {
             Ok(outcome) => {
                 for reason in outcome.failed {
                     warn!(reason, "alerts not delivered; tried again in a minute");

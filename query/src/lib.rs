@@ -42,6 +42,7 @@ pub mod replayed;
 pub mod request;
 pub mod run;
 pub mod serve;
+mod settings_file;
 mod sql;
 mod statements;
 pub mod terminal;

@@ -2,6 +2,7 @@
 
 use super::{Channel, Event, News, Outcome, Severity, labels_of, tell};
 use crate::books::Books;
+use crate::budgets::BudgetBasis;
 use crate::error::Error;
 use cardhour_books::budgets::Budgets;
 use cardhour_books::budgets::alert::{self, Crossing, Due, Told, due};
@@ -30,6 +31,28 @@ pub async fn look(books: &Books, channels: &[Channel], now: Timestamp) -> Result
         events.iter().map(|due| event(due, labels_before(&due.crossing), stand.budgets.as_ref(), zone, now)).collect()
     })
     .await
+}
+
+/// The same, unless nothing was written since a look that told all that was due: then usage isn't read. `looked`: what that look rested on; renewed here.
+///
+/// Errors: as [`look`].
+pub(crate) async fn look_if_changed(
+    books: &Books,
+    channels: &[Channel],
+    now: Timestamp,
+    looked: &mut Option<BudgetBasis>,
+) -> Result<Outcome, Error> {
+    // Taken first: what is written while we look is looked at the next time.
+    let basis = books.budget_basis(now).await?;
+    if basis.is_some() && basis == *looked {
+        return Ok(Outcome::default());
+    }
+    *looked = None;
+    let outcome = look(books, channels, now).await?;
+    if outcome.failed.is_empty() {
+        *looked = basis;
+    }
+    Ok(outcome)
 }
 
 fn event(

@@ -15,12 +15,9 @@ pub(super) fn advice(budget: &Budget, period: Period, sources: &Sources<'_>) -> 
     let query = ReportQuery { report: ReportKind::Idle, by, range: Some(range), zone: None };
     let fold = Fold::of(spent.input, spent.slots, Some(book), &query);
     let mut found = [
-        (
-            AdviceKind::OffPeak,
-            "billed outside of the cheapest window of its price: at its price, less at that window's",
-        ),
-        (AdviceKind::Idle, "held and idle: its part of what it cost, as the report idle has it"),
-        (AdviceKind::Checkpointing, "work that was lost: at the price it had"),
+        (AdviceKind::OffPeak, "at its own price, less at that of the cheapest window"),
+        (AdviceKind::Idle, "its part of what it cost"),
+        (AdviceKind::Checkpointing, "at the price it had"),
     ]
     .map(|(kind, how)| (kind, how, CardTime::ZERO, 0i128));
     for (key, sums) in fold.rows.iter().zip(&fold.sums).filter(|(key, _)| key.era == Era::Shown) {

@@ -55,23 +55,25 @@ pub fn table(all: &[Advice], title: &str) -> Table {
     table
 }
 
-/// What is taken to be so for a kind of advice.
+/// What an advice of a kind is, and what is taken to be so.
 fn assumed(kind: AdviceKind) -> Option<&'static str> {
     match kind {
-        AdviceKind::OffPeak => Some("off-peak: that the same work could run in the cheapest window"),
-        AdviceKind::Idle => None,
+        AdviceKind::OffPeak => {
+            Some("off-peak: what was billed outside of the cheapest window of its price, taken that it could run in it")
+        }
+        AdviceKind::Idle => Some("idle: what was held and idle, as the report idle has it"),
         AdviceKind::Checkpointing => {
-            Some("checkpointing: that nothing would be lost; saving work takes time of its own")
+            Some("checkpointing: work that was gone when it failed or was taken; saving it takes time of its own")
         }
         AdviceKind::CheaperModel => Some(
-            "cheaper model: that the job takes the same hours there; it was busy for less than a fifth of what was seen, but a slower card may take longer",
+            "cheaper model: taken that the job takes the same hours there; it was busy for less than a fifth of what was seen, but a slower card may take longer",
         ),
         AdviceKind::LargerBatch => {
             Some("larger batch: the whole price of the underused hours, so the most that can be saved")
         }
         AdviceKind::Merging => Some(
-            "merging experiments: that mean use and most memory of each job say what it needs beside others, up to 80 % busy and 90 % of the memory of a card",
+            "merging experiments: taken that mean use and most memory of each job say what it needs beside others, up to 80 % busy and 90 % of the memory of a card",
         ),
-        AdviceKind::DedicatedPool => Some("dedicated pool: that the time to come is like the time that was"),
+        AdviceKind::DedicatedPool => Some("dedicated pool: taken that the time to come is like the time that was"),
     }
 }
