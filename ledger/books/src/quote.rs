@@ -329,6 +329,7 @@ mod tests {
         assert_eq!(Quote::cheaper(&night, &book).unwrap(), None, "nothing is cheaper than the night");
     }
 
+    /// The book has models in lower case, since they are alike.
     #[test]
     fn where_prices_go_by_model_the_models_are_named_with_what_they_cost() {
         let text = "[[price]]\nfrom = \"2026-01-01\"\nmodel = \"H200*\"\nper_card_hour = \"18.50\"\n\
@@ -337,8 +338,8 @@ mod tests {
                     [[price]]\nfrom = \"2026-01-01\"\nper_card_hour = \"6.00\"\n";
         let book = crate::world::book(text);
         let models = |when: &str| models_with_prices(&book, at(when)).unwrap();
-        assert_eq!(models("2026-02-01"), "H200*: 18.50; H200*, queue spot: 9; any other: 6.00");
-        assert_eq!(models("2026-03-01"), "H200*: 17; H200*, queue spot: 9; any other: 6.00");
+        assert_eq!(models("2026-02-01"), "h200*: 18.50; h200*, queue spot: 9; any other: 6.00");
+        assert_eq!(models("2026-03-01"), "h200*: 17; h200*, queue spot: 9; any other: 6.00");
         let one = crate::world::book("[[price]]\nfrom = \"2026-01-01\"\nper_card_hour = \"6\"\n");
         assert_eq!(models_with_prices(&one, at("2026-03-01")), None);
     }

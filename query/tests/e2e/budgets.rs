@@ -131,6 +131,99 @@ fn a_quote_says_what_it_costs_and_what_is_left() {
     assert_eq!(site.run("quote --cards 8 --hours 3").code, Some(1), "no price book, no price");
 }
 
+#[test]
+fn a_quote_asks_for_the_model_where_prices_go_by_it_and_a_slip_in_a_name_is_said() {
+    let site = march();
+    let text = site.ok("quote --cards 8 --hours 3 --from 2099-03-10T12:00 --project visoin");
+    assert!(text.contains("the books have no project \"visoin\": did you mean vision?"), "{text}");
+    let answer = site.run("me --user ana --month 2025-03");
+    assert!(answer.err.contains("the books have no user \"ana\": did you mean ann?"), "{}", answer.err);
+    std::fs::write(
+        site.ledger().join("prices.toml"),
+        format!("{PRICES}[[price]]\nfrom = \"2016-01-01\"\nmodel = \"h200\"\nper_card_hour = \"18.50\"\n"),
+    )
+    .unwrap();
+    let answer = site.run("quote --cards 8 --hours 3 --from 2099-03-10T12:00");
+    assert_eq!(answer.code, Some(2));
+    assert!(
+        answer.err.contains("--model") && answer.err.contains("h200: 18.50") && answer.err.contains("any other: 2"),
+        "{}",
+        answer.err
+    );
+}
+
+#[test]
+fn a_month_of_nothing_and_a_file_in_another_encoding_are_said() {
+    let site = march();
+    for month in ["9999-12", "2025-05"] {
+        let answer = site.run(&format!("statement --month {month}"));
+        assert_eq!(answer.code, Some(1), "{month}: {}", answer.err);
+        assert!(answer.out.contains(&format!("nothing is booked in {month}")), "{}", answer.out);
+    }
+    for file in ["billing.toml", "budgets.toml", "prices.toml"] {
+        let path = site.ledger().join(file);
+        let before = std::fs::read(&path).ok();
+        std::fs::write(&path, b"# one\n# f\xfcr\n").unwrap();
+        let answer = site.run(if file == "budgets.toml" { "budgets" } else { "statement --month 2025-03" });
+        assert_eq!(answer.code, Some(2), "{file}: {}", answer.err);
+        assert!(answer.err.contains(&format!("{file}, line 2: is not UTF-8")), "{}", answer.err);
+        match before {
+            Some(before) => std::fs::write(&path, before).unwrap(),
+            None => std::fs::remove_file(&path).unwrap(),
+        }
+    }
+}
+
+/// By hand: vision's one charge is 40 card-hours, 80.00, of one price and one attempt.
+#[test]
+fn a_trace_in_csv_has_charges_prices_and_attempts() {
+    let site = march();
+    let rows = Rows::parse(&site.ok("trace month=2025-03,project=vision --format csv"));
+    let of = |part: &str| rows.0.iter().filter(|row| row["part"] == part).collect::<Vec<_>>();
+    let [charge] = of("charges")[..] else { panic!("{rows:?}") };
+    assert_eq!((&*charge["billed_card_hours"], &*charge["cost"]), ("40.000000", "80.00"));
+    assert_eq!((of("prices").len(), of("attempts").len()), (1, 1));
+    assert_eq!(of("attempts")[0]["card_hours"], "40.000000");
+    let is_cost = |row: &&std::collections::BTreeMap<String, String>| row["what"] == "cost";
+    assert_eq!(of("line").into_iter().find(is_cost).unwrap()["value"], "80.00 CNY");
+}
+
+/// A card that records name, and its log of nvidia-smi: 10 % busy, 20,000 of 81,559 MiB. By hand: an H100 for two hours at 10.00 is 20.00; on the L40S of 49,140 MiB, which the list of nodes has at
+/// 4.00, 8.00: 12.00 less.
+#[test]
+fn advice_of_a_cheaper_model_comes_from_the_cards_own_log() {
+    let site = Site::new();
+    std::fs::create_dir_all(site.ledger()).unwrap();
+    let price = |model: &str, cost: &str| {
+        format!("[[price]]\nfrom = \"2026-01-01\"\nmodel = \"{model}\"\nper_card_hour = \"{cost}\"\n")
+    };
+    let prices = format!("currency = \"USD\"\nzone = \"UTC\"\n{}{}", price("H100", "10"), price("L40S", "4"));
+    std::fs::write(site.ledger().join("prices.toml"), prices).unwrap();
+    write_budgets(&site, "[[budget]]\nname = \"v\"\nproject = \"vision\"\ncard_hours = 9\nperiod = \"month\"\n");
+    let map = MAP
+        .replace("cluster = \"c\"\n", "cluster = \"lab\"\n")
+        .replace("cards = \"cards\"\n", "cards = \"cards\"\ncard_uuid = \"card\"\nnodes = \"node\"\n");
+    let jobs = "id,who,team,cards,model,card,node,start,end\n\
+                1,ann,vision,1,H100,GPU-1,gpu01,2026-03-02T08:00:00Z,2026-03-02T10:00:00Z\n";
+    let (map, jobs) = (site.file("map.toml", map), site.file("jobs.csv", jobs));
+    let nodes = site.file(
+        "nodes.csv",
+        "cluster,node,model,cards,memory_bytes\nlab,gpu01,H100,1,85520809984\nlab,gpu02,L40S,1,51527024640\n",
+    );
+    let minutes = (0..=120)
+        .map(|minute| format!("2026/03/02 {:02}:{:02}:00.000, GPU-1, 10 %, 20000 MiB\n", 8 + minute / 60, minute % 60));
+    let log = "timestamp, uuid, utilization.gpu [%], memory.used [MiB]\n".to_owned() + &minutes.collect::<String>();
+    let log = site.file("gpu01.csv", log);
+    site.import(&format!("nodes {nodes}"));
+    site.import(&format!("metrics {log} --format nvidia-smi-csv --node gpu01 --cluster lab --zone UTC"));
+    site.import(&format!("jobs {jobs} --map {map}"));
+    let advice = Rows::parse(&site.ok("budgets --advice --month 2026-03 --format csv"));
+    let row = advice.by("advice", "cheaper model");
+    assert_eq!((&*row["user"], &*row["jobs"], &*row["card_hours"], &*row["saving"]), ("ann", "1", "2.000000", "12.00"));
+    let traced = site.ok(&format!("trace {}", row["line"]));
+    assert!(traced.contains("20.00"), "{traced}");
+}
+
 /// RFC 3339 of some seconds since 1970, and the number of its month.
 pub fn instant(unix_s: u64) -> (String, u32) {
     let days = i64::try_from(unix_s / 86_400).unwrap() + 719_468;
