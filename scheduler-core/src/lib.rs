@@ -2,14 +2,44 @@
 //!
 //! What this crate does not do: no input or output, no clock, no async, no floats in comparisons and no unordered maps. The same input gives
 //! the same bytes, on any machine, at any time.
+//!
+//! How to read it: a [`snapshot`] of the pool and a site's [`policy`] go into [`decide()`], a [`plan`] comes out, and
+//! [`audit()`] finds fault with any plan without knowing how it was made.
 
+mod audit;
 pub mod capacity;
 mod chance;
+mod decide;
+pub mod disruption;
+mod entitlement;
+pub mod fullness;
 pub mod lease;
+mod leftovers;
+pub mod lowered_quota;
 pub mod mig;
+pub mod min_run;
+mod moves;
+pub mod names;
+mod order;
 pub mod placement;
+pub mod plan;
+pub mod policy;
+mod pool;
+mod ratio;
+mod repair;
 pub mod replay;
+pub mod share;
 #[cfg(test)]
 mod shared_data;
 pub mod sharing;
+pub mod snapshot;
+mod victims;
+mod waiting;
+pub mod windows;
 pub mod work_class;
+
+pub use audit::{Fault, audit};
+pub use decide::decide;
+pub use plan::Plan;
+pub use policy::Policy;
+pub use snapshot::Snapshot;

@@ -1,0 +1,542 @@
+//! The snapshot by number: what [`decide`](crate::decide()) works on, changed in place and never copied.
+//!
+//! Queues, jobs and hosts are sorted by name and known by their place, so that a plan doesn't depend on the order of the input. What is tried is undone by its
+//! reverse. Two counts run beside one another, *now* and *after*: see [`View`].
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use cardhour_domain::{CardShare, CardTime, Interval, Timestamp};
+
+use crate::names::{JobName, Model, Tenant};
+use crate::policy::{Policy, QueueRules};
+use crate::snapshot::{HostState, Pending, Piece, Resource, Running, Shape, Snapshot};
+use crate::victims::lists::Lists;
+
+pub(crate) mod rooms;
+pub(crate) mod tree;
+
+use rooms::{Layout, Need, Rooms, Spot, View};
+use tree::{Amounts, QueueAt, ResourceAt, Tree, Used};
+
+/// A running job by number.
+pub(crate) type JobAt = usize;
+/// A pending job by number.
+pub(crate) type AskAt = usize;
+
+/// A running job.
+pub(crate) struct Job<'a> {
+    pub run: &'a Running,
+    pub queue: QueueAt,
+    pub need: Need,
+    /// Of one worker.
+    pub each: Amounts,
+    /// Workers it has in the count of *after*.
+    pub workers: u32,
+    /// Of the workers it has in *after*, where hosts are counted.
+    pub spots: Vec<Spot>,
+    /// Workers on failed hosts.
+    pub lost: Vec<Piece>,
+    /// Workers that will be gone because of this plan, or were on their way out already, and where they sit until then.
+    pub going: u32,
+    pub going_spots: Vec<Spot>,
+    /// All of it is going.
+    pub gone: bool,
+    /// It was mended, moved or shrunk this round: it is left alone for the rest of it.
+    pub disturbed: bool,
+}
+
+/// A pending job.
+pub(crate) struct Ask<'a> {
+    pub pending: &'a Pending,
+    pub queue: QueueAt,
+    /// The models it may have, by their number, best first; one entry without a model where it asks for no card.
+    pub choices: Vec<Choice>,
+    pub layout: Layout,
+}
+
+/// A pending job on one model.
+#[derive(Clone)]
+pub(crate) struct Choice {
+    pub need: Need,
+    /// Of one worker.
+    pub each: Amounts,
+}
+
+/// The pool by number.
+pub(crate) struct Pool<'a> {
+    pub snapshot: &'a Snapshot,
+    pub policy: &'a Policy,
+    pub resources: Vec<Resource>,
+    pub tree: Tree<'a>,
+    /// In use by what is there this instant, and by what starts at once.
+    pub now: Used,
+    /// In use once those who leave are gone and those who were promised room have it.
+    pub after: Used,
+    /// In use by jobs that can't be ended.
+    pub fixed: Used,
+    pub rooms: Rooms,
+    pub jobs: Vec<Job<'a>>,
+    pub asks: Rc<Vec<Ask<'a>>>,
+    /// Running jobs of each queue.
+    pub jobs_of: Vec<Vec<JobAt>>,
+    /// Jobs of which something is going.
+    pub going: Vec<JobAt>,
+    /// What of each queue could be taken for another's job, as found before: see [`Lists`](crate::victims::lists::Lists).
+    pub lists: Lists,
+    /// Jobs whose queue the snapshot doesn't have.
+    pub strangers: Vec<&'a JobName>,
+}
+
+/// The amounts of `workers` workers.
+pub(crate) fn times(each: &[(ResourceAt, i64)], workers: u32) -> Amounts {
+    each.iter().map(|(r, amount)| (*r, amount.saturating_mul(i64::from(workers)))).collect()
+}
+
+impl<'a> Pool<'a> {
+    /// Numbers a snapshot.
+    pub fn new(snapshot: &'a Snapshot, policy: &'a Policy) -> Self {
+        let resources = resources_of(snapshot);
+        let place = |resource: &Resource| resources.binary_search(resource).unwrap_or_default();
+        let capacity: Option<Vec<Option<i64>>> = policy
+            .fairness
+            .counts_hosts()
+            .then(|| resources.iter().map(|resource| capacity_of(snapshot, resource)).collect());
+        let tree = Tree::new(snapshot, &resources, capacity.as_deref());
+        let rooms = Rooms::new(
+            &snapshot.hosts,
+            resources.len(),
+            |host| place(&Resource::Cards(host.model.clone())),
+            policy.tenants_share_cards,
+        );
+        let tenants = tenants_of(&tree);
+        let used = tree.unused();
+        let mut pool = Self {
+            snapshot,
+            policy,
+            now: used.clone(),
+            after: used.clone(),
+            fixed: used,
+            rooms,
+            jobs: Vec::with_capacity(snapshot.running.len()),
+            asks: Rc::new(Vec::new()),
+            jobs_of: vec![Vec::new(); tree.queues.len()],
+            going: Vec::new(),
+            lists: Lists::default(),
+            strangers: Vec::new(),
+            resources,
+            tree,
+        };
+        pool.seat_running(&tenants);
+        pool.number_pending(&tenants);
+        pool
+    }
+
+    fn seat_running(&mut self, tenants: &[usize]) {
+        let mut running: Vec<&Running> = self.snapshot.running.iter().collect();
+        running.sort_by(|a, b| a.name.cmp(&b.name));
+        running.dedup_by(|a, b| a.name == b.name);
+        for run in running {
+            let Some(queue) = self.tree.find(&run.queue) else {
+                self.strangers.push(&run.name);
+                continue;
+            };
+            let host = run.pieces.iter().find_map(|piece| piece.host.as_ref()).and_then(|name| self.rooms.find(name));
+            let model = host.map(|host| self.rooms.hosts[host].model);
+            let Choice { need, each } =
+                self.choice(&run.shape, model.or_else(|| self.first_model(&run.shape)), tenants[queue]);
+            let mut lost = Vec::new();
+            let mut live = 0;
+            for piece in &run.pieces {
+                let host = piece.host.as_ref().and_then(|name| self.rooms.find(name));
+                let failed = host.is_some_and(|host| self.rooms.hosts[host].failed);
+                if failed {
+                    lost.push(piece.clone());
+                } else {
+                    live += piece.workers;
+                }
+            }
+            self.jobs_of[queue].push(self.jobs.len());
+            self.jobs.push(Job {
+                run,
+                queue,
+                need,
+                each,
+                workers: live,
+                spots: Vec::new(),
+                lost,
+                going: 0,
+                going_spots: Vec::new(),
+                gone: run.leaving,
+                disturbed: false,
+            });
+        }
+        if self.rooms.counted() {
+            self.seat_where_known();
+        }
+        for at in 0..self.jobs.len() {
+            let job = &self.jobs[at];
+            let queue = job.queue;
+            for (r, amount) in times(&job.each, job.workers) {
+                self.tree.add(&mut self.now, queue, r, amount);
+                self.tree.add(&mut self.after, queue, r, amount);
+            }
+            if !self.jobs[at].run.preemptible {
+                let job = &self.jobs[at];
+                for (r, amount) in times(&job.each, job.workers) {
+                    self.tree.add(&mut self.fixed, queue, r, amount);
+                }
+            }
+            if self.jobs[at].gone {
+                self.send_off(at, self.jobs[at].workers);
+            }
+        }
+    }
+
+    /// Seats running workers: first on the cards the snapshot names, then on the hosts it names, then anywhere.
+    fn seat_where_known(&mut self) {
+        for pass in 0..3 {
+            for at in 0..self.jobs.len() {
+                let run = self.jobs[at].run;
+                let need = self.jobs[at].need;
+                let views: &[View] = &[View::Now, View::After];
+                for piece in &run.pieces {
+                    let host = piece.host.as_ref().and_then(|name| self.rooms.find(name));
+                    let of_pass = match (host, piece.cards.is_empty()) {
+                        (Some(_), false) => 0,
+                        (Some(_), true) => 1,
+                        (None, _) => 2,
+                    };
+                    if of_pass != pass || host.is_some_and(|host| self.rooms.hosts[host].failed) {
+                        continue;
+                    }
+                    let spots = match host {
+                        Some(host) if pass == 0 => named_spots(host, piece, need.parts, self.rooms.cards(host)),
+                        Some(host) => self.crowd(host, &need, piece.workers),
+                        None => {
+                            let layout = Layout { same: None, prefer: None, spread: false };
+                            self.rooms.place(&need, &layout, piece.workers, View::Now, &[]).unwrap_or_default()
+                        }
+                    };
+                    for spot in &spots {
+                        self.rooms.take(spot, &need, views);
+                    }
+                    self.jobs[at].spots.extend(spots);
+                }
+            }
+        }
+    }
+
+    /// Seats for workers that do run on a host, whatever its state; cards already full are left out.
+    fn crowd(&self, host: usize, need: &Need, workers: u32) -> Vec<Spot> {
+        (1..=workers).rev().find_map(|workers| self.rooms.seats_in_use(host, need, workers)).unwrap_or_default()
+    }
+
+    fn number_pending(&mut self, tenants: &[usize]) {
+        let mut pending: Vec<&Pending> = self.snapshot.pending.iter().collect();
+        pending.sort_by(|a, b| a.name.cmp(&b.name));
+        pending.dedup_by(|a, b| a.name == b.name);
+        let mut asks = Vec::with_capacity(pending.len());
+        for job in pending {
+            let Some(queue) = self.tree.find(&job.queue) else {
+                self.strangers.push(&job.name);
+                continue;
+            };
+            let models: Vec<Option<ResourceAt>> = if job.shape.cards.is_zero() {
+                vec![self.first_model(&job.shape)]
+            } else if job.shape.models.is_empty() {
+                (0..self.resources.len())
+                    .filter(|r| matches!(self.resources[*r], Resource::Cards(_)))
+                    .map(Some)
+                    .collect()
+            } else {
+                job.shape.models.iter().filter_map(|model| self.model(model)).map(Some).collect()
+            };
+            let choices = models.into_iter().map(|model| self.choice(&job.shape, model, tenants[queue])).collect();
+            let layout = Layout { same: job.shape.same, prefer: job.shape.prefer, spread: job.shape.spread };
+            asks.push(Ask { pending: job, queue, choices, layout });
+        }
+        self.asks = Rc::new(asks);
+    }
+
+    fn model(&self, model: &Model) -> Option<ResourceAt> {
+        self.resources.binary_search(&Resource::Cards(model.clone())).ok()
+    }
+
+    fn first_model(&self, shape: &Shape) -> Option<ResourceAt> {
+        match shape.models.first() {
+            Some(model) => self.model(model),
+            None => self.resources.iter().position(|resource| matches!(resource, Resource::Cards(_))),
+        }
+    }
+
+    fn choice(&self, shape: &Shape, model: Option<ResourceAt>, tenant: usize) -> Choice {
+        let mut each = Amounts::new();
+        for (resource, amount) in self.resources.iter().enumerate().map(|(r, resource)| {
+            let amount = match resource {
+                Resource::Cards(_) if Some(r) == model => shape.cards.parts(),
+                Resource::Cards(_) => 0,
+                Resource::Cpu => shape.cpu_milli,
+                Resource::Memory => shape.memory_bytes,
+            };
+            (r, amount)
+        }) {
+            if amount > 0 {
+                each.push((resource, amount));
+            }
+        }
+        let need = Need {
+            model: model.unwrap_or_default(),
+            parts: shape.cards.parts(),
+            cpu_milli: shape.cpu_milli,
+            memory_bytes: shape.memory_bytes,
+            tenant,
+            accepts_revocation: shape.accepts_revocation,
+        };
+        Choice { need, each }
+    }
+
+    /// The instant of the snapshot.
+    pub fn at(&self) -> Timestamp {
+        self.snapshot.at
+    }
+
+    /// The rules that hold for a queue.
+    pub fn rules(&self, queue: QueueAt) -> QueueRules {
+        self.tree.inherited(queue, |queue| queue.rules).unwrap_or(self.policy.rules)
+    }
+
+    /// Takes `workers` of a job out of the count of *after*: its last ones. Gives back where they sat.
+    pub fn take_out(&mut self, at: JobAt, workers: u32) -> Vec<Spot> {
+        let job = &mut self.jobs[at];
+        job.workers -= workers;
+        let keep = job.spots.len().min(job.workers as usize);
+        let spots = job.spots.split_off(keep);
+        for spot in &spots {
+            self.rooms.release(spot, &job.need, &[View::After]);
+        }
+        for (r, amount) in times(&job.each, workers) {
+            self.tree.remove(&mut self.after, job.queue, r, amount);
+        }
+        spots
+    }
+
+    /// The reverse of [`Self::take_out`].
+    pub fn put_back(&mut self, at: JobAt, workers: u32, spots: Vec<Spot>) {
+        let job = &mut self.jobs[at];
+        for spot in &spots {
+            self.rooms.take(spot, &job.need, &[View::After]);
+        }
+        for (r, amount) in times(&job.each, workers) {
+            self.tree.add(&mut self.after, job.queue, r, amount);
+        }
+        job.workers += workers;
+        job.spots.extend(spots);
+    }
+
+    /// Takes workers out for good: they are told to go, and sit where they are until they have gone.
+    pub fn send_off(&mut self, at: JobAt, workers: u32) {
+        let spots = self.take_out(at, workers);
+        self.note_going(at, workers, &spots);
+    }
+
+    /// Notes that workers that were taken out are told to go.
+    pub fn note_going(&mut self, at: JobAt, workers: u32, spots: &[Spot]) {
+        let job = &mut self.jobs[at];
+        job.going += workers;
+        job.going_spots.extend_from_slice(spots);
+        job.gone = job.workers == 0;
+        if !self.going.contains(&at) {
+            self.going.push(at);
+        }
+        self.disturb(at);
+    }
+
+    /// Leaves a job alone for the rest of the round.
+    pub fn disturb(&mut self, at: JobAt) {
+        let job = &mut self.jobs[at];
+        job.disturbed = true;
+        self.lists.forget(job.queue);
+    }
+
+    /// Whether `workers` of a choice fit by quota and place: where, if they do.
+    pub fn fit(&self, ask: &Ask<'_>, choice: &Choice, workers: u32, view: View, near: &[usize]) -> Option<Vec<Spot>> {
+        if !self.fits_quota(ask.queue, &times(&choice.each, workers), view) {
+            return None;
+        }
+        if !self.rooms.counted() {
+            return Some(Vec::new());
+        }
+        self.rooms.place(&choice.need, &ask.layout, workers, view, near)
+    }
+
+    /// Whether a queue may take `amounts` more.
+    pub fn fits_quota(&self, queue: QueueAt, amounts: &[(ResourceAt, i64)], view: View) -> bool {
+        amounts.iter().all(|(r, amount)| {
+            let after = self.tree.available(&self.after, queue, *r) >= *amount;
+            after && (view == View::After || self.tree.available(&self.now, queue, *r) >= *amount)
+        })
+    }
+
+    /// Counts a job that starts at once.
+    pub fn admit(&mut self, queue: QueueAt, choice: &Choice, workers: u32, spots: &[Spot]) {
+        for (r, amount) in times(&choice.each, workers) {
+            self.tree.add(&mut self.now, queue, r, amount);
+            self.tree.add(&mut self.after, queue, r, amount);
+        }
+        for spot in spots {
+            self.rooms.take(spot, &choice.need, &[View::Now, View::After]);
+        }
+    }
+
+    /// Counts a job that is promised room.
+    pub fn promise(&mut self, queue: QueueAt, choice: &Choice, workers: u32, spots: &[Spot]) {
+        for (r, amount) in times(&choice.each, workers) {
+            self.tree.add(&mut self.after, queue, r, amount);
+        }
+        for spot in spots {
+            self.rooms.take(spot, &choice.need, &[View::After]);
+        }
+    }
+
+    /// The reverse of [`Self::promise`].
+    pub fn break_promise(&mut self, queue: QueueAt, choice: &Choice, workers: u32, spots: &[Spot]) {
+        for (r, amount) in times(&choice.each, workers) {
+            self.tree.remove(&mut self.after, queue, r, amount);
+        }
+        for spot in spots {
+            self.rooms.release(spot, &choice.need, &[View::After]);
+        }
+    }
+
+    /// The cards that pieces name, if each is a usable host's of the right model and free in a view.
+    pub fn free_spots(&self, choice: &Choice, pieces: &[Piece], view: View) -> Option<Vec<Spot>> {
+        let mut spots = Vec::new();
+        for piece in pieces {
+            let host = self.rooms.find(piece.host.as_ref()?)?;
+            let named = named_spots(host, piece, choice.need.parts, self.rooms.cards(host));
+            if named.len() != piece.workers as usize || !self.rooms.takes(host, &named, &choice.need, view) {
+                return None;
+            }
+            spots.extend(named);
+        }
+        Some(spots)
+    }
+
+    /// Card-time that ending `workers` of a job now would lose: since the last checkpoint seen or the start, and what a start again costs.
+    pub fn loss(&self, at: JobAt, workers: u32) -> CardTime {
+        let run = self.jobs[at].run;
+        let since = run.checkpoint.map_or(run.admitted, |seen| seen.max(run.admitted));
+        let again_from = self.at().checked_add_ms(-run.restart_ms.max(0)).unwrap_or(since);
+        let of_worker = |from: Timestamp, to: Timestamp| {
+            Interval::new(from, to).map_or(0, |stretch| CardTime::of(run.shape.cards, stretch).part_ms())
+        };
+        let one = of_worker(since, self.at()) + of_worker(again_from, self.at());
+        CardTime::from_part_ms(one * i128::from(workers))
+    }
+
+    /// The cards of so many workers of a job.
+    pub fn cards_of(&self, at: JobAt, workers: u32) -> CardShare {
+        CardShare::from_parts(self.jobs[at].need.parts.saturating_mul(i64::from(workers)))
+    }
+
+    /// Spots as a plan names them: by host, with the cards of each worker.
+    pub fn pieces(&self, spots: &[Spot], workers: u32) -> Vec<Piece> {
+        if spots.is_empty() {
+            return if self.rooms.counted() || workers == 0 {
+                Vec::new()
+            } else {
+                vec![Piece { host: None, workers, cards: Vec::new() }]
+            };
+        }
+        let mut by_host: BTreeMap<usize, (u32, Vec<u32>)> = BTreeMap::new();
+        for spot in spots {
+            let (workers, cards) = by_host.entry(spot.host).or_default();
+            *workers += 1;
+            cards.extend(spot.cards.iter().map(|(card, _)| *card));
+        }
+        by_host
+            .into_iter()
+            .map(|(host, (workers, cards))| Piece { host: Some(self.rooms.hosts[host].name.clone()), workers, cards })
+            .collect()
+    }
+}
+
+/// Every resource that anybody names, sorted.
+fn resources_of(snapshot: &Snapshot) -> Vec<Resource> {
+    let mut all: Vec<Resource> = snapshot.capacity.keys().cloned().collect();
+    all.extend(snapshot.queues.iter().flat_map(|queue| queue.quota.keys().cloned()));
+    all.extend(snapshot.hosts.iter().map(|host| Resource::Cards(host.model.clone())));
+    let shapes = snapshot.running.iter().map(|run| &run.shape).chain(snapshot.pending.iter().map(|job| &job.shape));
+    let (mut cpu, mut memory) = (false, false);
+    for shape in shapes {
+        cpu |= shape.cpu_milli > 0;
+        memory |= shape.memory_bytes > 0;
+        for model in &shape.models {
+            let resource = Resource::Cards(model.clone());
+            if all.last() != Some(&resource) {
+                all.push(resource);
+            }
+        }
+    }
+    all.extend(cpu.then_some(Resource::Cpu));
+    all.extend(memory.then_some(Resource::Memory));
+    all.sort();
+    all.dedup();
+    all
+}
+
+/// What there is of a resource on hosts that aren't failed; where there are no hosts, what the snapshot says, else nothing is known.
+fn capacity_of(snapshot: &Snapshot, resource: &Resource) -> Option<i64> {
+    if snapshot.hosts.is_empty() {
+        return snapshot.capacity.get(resource).copied();
+    }
+    let hosts = snapshot.hosts.iter().filter(|host| host.state != HostState::Failed);
+    match resource {
+        Resource::Cards(model) => {
+            Some(hosts.filter(|host| host.model == *model).map(|host| i64::from(host.cards) * rooms::CARD).sum())
+        }
+        Resource::Cpu => hosts.map(|host| host.cpu_milli).sum(),
+        Resource::Memory => hosts.map(|host| host.memory_bytes).sum(),
+    }
+}
+
+/// The tenant of each queue: of the nearest queue that names one, else the queue itself.
+fn tenants_of(tree: &Tree<'_>) -> Vec<usize> {
+    let mut named: BTreeMap<&Tenant, usize> = BTreeMap::new();
+    (0..tree.queues.len())
+        .map(|queue| match tree.inherited(queue, |queue| queue.tenant.as_ref()) {
+            Some(tenant) => {
+                let next = tree.queues.len() + named.len();
+                *named.entry(tenant).or_insert(next)
+            }
+            None => queue,
+        })
+        .collect()
+}
+
+/// The spots of workers whose cards are named, worker after worker.
+fn named_spots(host: usize, piece: &Piece, parts: i64, cards: usize) -> Vec<Spot> {
+    let whole = parts / rooms::CARD;
+    let part = parts % rooms::CARD;
+    let each = usize::try_from(whole + i64::from(part > 0)).unwrap_or_default();
+    if each == 0 {
+        return Vec::new();
+    }
+    piece
+        .cards
+        .chunks_exact(each)
+        .take(piece.workers as usize)
+        .filter(|chunk| chunk.iter().all(|card| (*card as usize) < cards))
+        .map(|chunk| Spot {
+            host,
+            cards: chunk
+                .iter()
+                .enumerate()
+                .map(|(i, card)| {
+                    (*card, if i < usize::try_from(whole).unwrap_or_default() { rooms::CARD } else { part })
+                })
+                .collect(),
+        })
+        .collect()
+}
