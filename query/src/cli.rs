@@ -7,6 +7,7 @@ mod closing;
 mod deliver;
 mod export;
 mod import;
+mod plan;
 mod price;
 mod quote;
 mod replay;
@@ -18,6 +19,7 @@ pub use closing::{CloseArgs, StatementArgs};
 pub use deliver::DeliverArgs;
 pub use export::{ExportCommand, FileFormat, FocusArgs, StatementFilesArgs};
 pub use import::{ImportCommand, JobsArgs, MetricsArgs, MetricsFormat, OutputKind, SiteArgs, TableSource};
+pub use plan::PlanArgs;
 pub use price::{PriceCommand, PriceTryArgs};
 pub use quote::QuoteArgs;
 pub use replay::{PlacementArgs, QueueArgs, ReplayCommand};
@@ -140,6 +142,10 @@ pub enum Command {
                             Budgets are in budgets.toml in the ledger's folder; docs/budgets.md says how they are written. \
                             Exit code 1 when of some budget more was spent than there is.")]
     Budgets(BudgetsArgs),
+    /// What should start, wait or give way, by quotas and priorities: worked out and audited, never carried out
+    #[command(after_help = "Examples:\n  cardhour plan\n  cardhour plan --at 2026-03-05T09:00 --format csv\n\n\
+                            Quotas are in quotas.toml in the ledger's folder; docs/plan.md says how they are written and what a plan rests on.")]
+    Plan(PlanArgs),
     /// Ask the tables in SQL, read-only
     #[command(
         after_help = "Examples:\n  cardhour sql \"select project, count(*) as attempts from jobs group by project\"\n  \

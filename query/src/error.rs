@@ -117,6 +117,14 @@ pub enum Error {
         /// Every one.
         faults: Faults,
     },
+    /// Quotas with faults.
+    #[error("quotas {}:\n{faults}", path.display())]
+    Quotas {
+        /// Which file.
+        path: PathBuf,
+        /// Every one.
+        faults: Faults,
+    },
     /// Budgets of another currency than the prices.
     #[error("budgets.toml is of {budgets}, the price book of {prices}: a budget counts what the bill counts")]
     BudgetCurrency {
@@ -369,6 +377,7 @@ impl Error {
             | Self::NobodyApproves
             | Self::NoPrices
             | Self::Budgets { .. }
+            | Self::Quotas { .. }
             | Self::BudgetCurrency { .. }
             | Self::Map { .. }
             | Self::NoFormat(_)
@@ -446,6 +455,7 @@ impl Error {
             Self::Billing { .. } => "billing",
             Self::NotUtf8 { .. } => "encoding",
             Self::Budgets { .. } | Self::BudgetCurrency { .. } => "budgets",
+            Self::Quotas { .. } => "quotas",
             Self::Ledger(_) | Self::Engine { .. } => "ledger",
             Self::Map { .. }
             | Self::Input { .. }

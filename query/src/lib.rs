@@ -35,6 +35,7 @@ mod jitter;
 pub mod maintained;
 mod output;
 pub mod people;
+pub mod planned;
 pub mod quote;
 pub mod reconciled_with;
 pub mod render;

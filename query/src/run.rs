@@ -13,8 +13,8 @@ mod up;
 use crate::answer::Rows;
 use crate::books::Books;
 use crate::cli::{
-    BudgetsArgs, Cli, Command, Global, ImportCommand, MaintainArgs, MeArgs, Output, PriceCommand, PriceTryArgs,
-    QuoteArgs, ReconcileArgs, ReportArgs, SqlArgs, TokenArgs, VerifyArgs,
+    BudgetsArgs, Cli, Command, Global, ImportCommand, MaintainArgs, MeArgs, Output, PlanArgs, PriceCommand,
+    PriceTryArgs, QuoteArgs, ReconcileArgs, ReportArgs, SqlArgs, TokenArgs, VerifyArgs,
 };
 use crate::clock::now;
 use crate::config::{BucketConfig, Config, ConfigError, Surroundings, ledger_place};
@@ -138,6 +138,7 @@ pub async fn run(cli: Cli) -> Result<Exit, Error> {
         Command::Me(args) => me(&Scene::new(global)?, global, args).await,
         Command::Quote(args) => quote(&Scene::new(global)?, args).await,
         Command::Budgets(args) => budgets(&Scene::new(global)?, args).await,
+        Command::Plan(args) => plan(&Scene::new(global)?, args).await,
         Command::Sql(args) => sql(&Scene::new(global)?, args).await,
         Command::Trace(args) => {
             let trace = Scene::new(global)?.books().await?.trace(&args.line, args.prices.as_deref()).await?;
@@ -315,6 +316,13 @@ async fn budgets(scene: &Scene, args: &BudgetsArgs) -> Result<Exit, Error> {
     let stand = books.budgets(args.asked(now(), books.zone())).await?;
     print::table(&stand.table, &args.output)?;
     Ok(if stand.is_over() { Exit::No } else { Exit::Done })
+}
+
+async fn plan(scene: &Scene, args: &PlanArgs) -> Result<Exit, Error> {
+    let books = scene.books().await?;
+    let planned = books.plan(args.at.map(|at| at.instant(books.zone()))).await?;
+    print::table(&planned.table, &args.output)?;
+    Ok(if planned.is_faulty { Exit::No } else { Exit::Done })
 }
 
 async fn reconcile(scene: &Scene, args: &ReconcileArgs) -> Result<Exit, Error> {

@@ -37,6 +37,7 @@ pub mod observed;
 pub mod output;
 pub mod price_trial;
 pub mod prices;
+pub mod quotas;
 pub mod quote;
 pub mod reconcile;
 pub mod report;

@@ -25,6 +25,7 @@ mod mails;
 mod manners;
 mod metrics;
 mod over_capacity;
+mod plan;
 mod prices;
 mod questions;
 mod readers;
