@@ -13,6 +13,7 @@ Made with: cargo build --release -p cardhour-collector -p cardhour-fake-nvml; py
 import argparse
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -43,6 +44,11 @@ def cost_ms(call):
     if call in ("nvmlDeviceGetSamples", "nvmlDeviceGetProcessUtilization"):
         return 0.5
     return 0.1
+
+
+def with_pids_of_nobody(scenario):
+    """The scenario with its processes at pids that no kernel gives: else one that comes and goes on this machine may be taken for one of them."""
+    return re.sub(r"^pid = (\d+)", lambda found: f"pid = {5_000_000 + int(found[1])}", scenario.read_text(), flags=re.M)
 
 
 def counts(path):
@@ -105,12 +111,14 @@ def measure(options, folder):
     (folder / "ledger/incoming").mkdir(parents=True)
     (folder / "lib").mkdir()
     (folder / "lib/libnvidia-ml.so.1").symlink_to(options.library.resolve())
+    scenario = folder / "scenario.toml"
+    scenario.write_text(with_pids_of_nobody(options.scenario))
     config = folder / "collector.toml"
     config.write_text(
         f'cluster = "lab"\nnode = "n1"\nspool = "{folder}/spool"\nstep_s = {options.step}\nmetrics = "127.0.0.1:19401"\n'
         f'dcgm_names = {str(options.dcgm).lower()}\n[deliver]\nfolder = "{folder}/ledger"\n'
     )
-    environment = {**os.environ, "FAKE_NVML_SCENARIO": str(options.scenario.resolve()), "LD_LIBRARY_PATH": str(folder / "lib")}
+    environment = {**os.environ, "FAKE_NVML_SCENARIO": str(scenario), "LD_LIBRARY_PATH": str(folder / "lib")}
     running, meters = [], []
     try:
         def start(name, command, page):

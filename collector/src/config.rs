@@ -3,13 +3,14 @@
 //! Each key has a default but `cluster` and where to deliver. What each does is said in `deploy/collector.toml`, which a test reads.
 
 use crate::delivery::Destination;
-use crate::holders::kubernetes::KubernetesSettings;
+use crate::holders::kubernetes::{KubernetesSettings, ResourceNames};
 use crate::holders::{ControllerSettings, MapNumbers, SlurmSettings};
 use crate::metrics::DcgmNames;
 use crate::owners::Rules;
 use cardhour_bucket::{Bucket, CredentialsSource, Settings};
 use cardhour_domain::Name;
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -90,6 +91,9 @@ struct File {
     deliver: Deliver,
     slurm: Option<Slurm>,
     kubernetes: Option<Kubernetes>,
+    /// Read by [`Rules::from_table`].
+    #[allow(dead_code, reason = "named here so that it isn't refused")]
+    owners: Option<serde::de::IgnoredAny>,
 }
 
 #[derive(Deserialize)]
@@ -136,6 +140,14 @@ enum Numbers {
 struct Kubernetes {
     socket: Option<PathBuf>,
     log_folder: Option<PathBuf>,
+    /// Names of resources whose devices are cards.
+    resources: Option<Vec<String>>,
+    /// Replicas of a resource's devices.
+    #[serde(default)]
+    replicas: BTreeMap<String, u32>,
+    #[serde(default)]
+    vgpu_annotations: Vec<String>,
+    reservation_namespaces: Option<Vec<String>>,
 }
 
 fn spool() -> PathBuf {
@@ -190,10 +202,10 @@ impl Config {
     /// Reads a text. Errors: every fault in it, each with its key path.
     pub fn parse(text: &str, host: &str) -> Result<Self, Vec<String>> {
         let mut faults = Vec::new();
-        let mut table: toml::Table = text.parse().map_err(|error: toml::de::Error| vec![error.to_string()])?;
-        let rules = match table.remove("owners") {
+        let table: toml::Table = text.parse().map_err(|error: toml::de::Error| vec![told(&error)])?;
+        let rules = match table.get("owners") {
             None => Rules::default(),
-            Some(toml::Value::Table(owners)) => Rules::from_table(&owners).unwrap_or_else(|of_owners| {
+            Some(toml::Value::Table(owners)) => Rules::from_table(owners).unwrap_or_else(|of_owners| {
                 faults.extend(of_owners.iter().map(ToString::to_string));
                 Rules::default()
             }),
@@ -202,10 +214,11 @@ impl Config {
                 Rules::default()
             }
         };
-        let file: File = match table.try_into() {
+        // From the text again, not from the table: so that a fault has its line.
+        let file: File = match toml::from_str(text) {
             Ok(file) => file,
             Err(error) => {
-                faults.push(error.to_string().trim().replace('\n', " "));
+                faults.push(told(&error));
                 return Err(faults);
             }
         };
@@ -230,6 +243,9 @@ impl Config {
         if !file.dcgm_names && (once || small_hostname) {
             faults.push("dcgm_once, dcgm_small_hostname: without dcgm_names = true they say nothing".to_owned());
         }
+        if let Some(kubernetes) = &file.kubernetes {
+            kubernetes.check(&mut faults);
+        }
         let deliver = destination(file.deliver, &mut faults);
         let (cluster, node): (Name, Name) = (file.cluster.into(), node.into());
         match deliver {
@@ -251,6 +267,20 @@ impl Config {
             _ => Err(faults),
         }
     }
+}
+
+/// A fault of TOML, indented as a part of the message that tells of all faults.
+fn told(error: &toml::de::Error) -> String {
+    error.to_string().trim_end().replace('\n', "\n  ")
+}
+
+/// This node's name where its config gives none: `NODE_NAME`, which the manifest of Kubernetes sets, for in a pod the host's name is the pod's; else
+/// the host's.
+pub fn host_name(variable: impl Fn(&str) -> Option<String>) -> String {
+    variable("NODE_NAME").filter(|name| !name.is_empty()).unwrap_or_else(|| {
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        host.trim().to_owned()
+    })
 }
 
 /// Errors: a step of so many seconds doesn't fit the books' quarter hours.
@@ -332,6 +362,22 @@ impl Slurm {
 }
 
 impl Kubernetes {
+    fn check(&self, faults: &mut Vec<String>) {
+        if self.resources.as_ref().is_some_and(|names| names.is_empty() || names.iter().any(String::is_empty)) {
+            faults.push(
+                "kubernetes.resources: names of resources, such as nvidia.com/gpu or nvidia.com/mig-*".to_owned(),
+            );
+        }
+        for (resource, replicas) in &self.replicas {
+            if *replicas == 0 {
+                faults.push(format!("kubernetes.replicas.{resource:?}: a device has at least one"));
+            }
+        }
+        if self.vgpu_annotations.iter().any(String::is_empty) {
+            faults.push("kubernetes.vgpu_annotations: an annotation has a name".to_owned());
+        }
+    }
+
     fn settings(self, cluster: &Name, node: &Name) -> KubernetesSettings {
         // In a pod of its own the downward API says who it is, and the service account lets it ask the API server.
         let in_pod = KubernetesSettings::of_pod(cluster.clone(), |variable| std::env::var(variable).ok());
@@ -340,6 +386,16 @@ impl Kubernetes {
             settings.socket = socket;
         }
         settings.log_folder = self.log_folder.or(settings.log_folder);
+        let names = |texts: Vec<String>| texts.into_iter().map(Name::from);
+        let sharing = &mut settings.sharing;
+        if let Some(resources) = self.resources {
+            sharing.resources = ResourceNames::new(resources);
+        }
+        sharing.replicas = self.replicas.into_iter().map(|(resource, count)| (resource.into(), count)).collect();
+        sharing.vgpu_annotations = names(self.vgpu_annotations).collect();
+        if let Some(namespaces) = self.reservation_namespaces {
+            sharing.reservation_namespaces = names(namespaces).collect();
+        }
         settings
     }
 }
@@ -356,6 +412,84 @@ mod tests {
         assert_eq!(&*config.node, "gpu01");
         assert_eq!((config.metrics, config.dcgm_names), (Some(SocketAddr::from(([127, 0, 0, 1], 9401))), None));
         assert!(config.slurm.is_some() && config.kubernetes.is_none());
+    }
+
+    /// The keys that a section may have, as its own refusal of another lists them.
+    fn keys(section: &str) -> Vec<String> {
+        let before = "cluster = \"lab\"\n[deliver]\nfolder = \"/x\"\n";
+        let text = match section {
+            "" => format!("no_such_key = 1\n{before}"),
+            "deliver" => format!("{before}no_such_key = 1\n"),
+            other => format!("{before}[{other}]\nno_such_key = 1\n"),
+        };
+        let faults = Config::parse(&text, "n1").unwrap_err().join(" ");
+        let (_, listed) = faults.split_once("expected one of").expect("what there is is listed");
+        listed.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn the_example_has_every_key() {
+        let example =
+            std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/collector.toml")).unwrap();
+        for section in ["", "deliver", "slurm", "kubernetes"] {
+            let keys = keys(section);
+            assert!(keys.len() >= 6, "{section} {keys:?}");
+            for key in keys {
+                let is_there = example.lines().any(|line| {
+                    let line = line.trim_start_matches("# ").trim_start();
+                    line.starts_with(&format!("{key} = ")) || line.starts_with(&format!("[{key}]"))
+                });
+                assert!(is_there, "{section}.{key}");
+            }
+        }
+    }
+
+    /// What the manifest of Kubernetes gives a node: without a name of its own, on the folders that the pod mounts.
+    #[test]
+    fn the_config_of_the_manifest_can_be_read() {
+        let manifest =
+            std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/kubernetes/collector.yaml"))
+                .unwrap();
+        let (_, text) = manifest.split_once("  collector.toml: |\n").unwrap();
+        let (text, _) = text.split_once("\n---").unwrap();
+        let text: String = text.lines().map(|line| format!("{}\n", line.trim())).collect();
+        let config = Config::parse(&text, "gpu01").unwrap();
+        assert_eq!((&*config.node, config.kubernetes.is_some()), ("gpu01", true));
+        let Destination::Service { token_file, .. } = &config.deliver else { panic!("{:?}", config.deliver) };
+        for mounted in [config.spool.as_path(), token_file.parent().unwrap()] {
+            assert!(manifest.contains(&format!("mountPath: {}\n", mounted.display())), "{}", mounted.display());
+        }
+        assert!(manifest.contains("name: NODE_NAME"));
+    }
+
+    #[test]
+    fn how_a_cluster_gives_devices_out_is_the_sites_to_say() {
+        let of = |section: &str| {
+            Config::parse(&format!("cluster = \"lab\"\n[deliver]\nfolder = \"/x\"\n[kubernetes]\n{section}"), "n1")
+        };
+        let sharing = |section: &str| of(section).unwrap().kubernetes.unwrap().sharing;
+        let usual = sharing("");
+        assert!(
+            usual.resources.has("nvidia.com/gpu") && usual.replicas.is_empty() && usual.vgpu_annotations.is_empty()
+        );
+        assert!(usual.reservation_namespaces.contains("kai-resource-reservation"));
+        let own = sharing(
+            "resources = [\"nvidia.com/gpu-a100\", \"nvidia.com/mig-*\"]\nreplicas = { \"nvidia.com/gpu-a100\" = 4 }\n\
+             vgpu_annotations = [\"hami.io/vgpu-devices-allocated\"]\nreservation_namespaces = [\"shared\"]\n",
+        );
+        assert!(own.resources.has("nvidia.com/gpu-a100") && !own.resources.has("nvidia.com/gpu"));
+        assert_eq!(own.replicas.get("nvidia.com/gpu-a100"), Some(&4));
+        assert_eq!(own.vgpu_annotations, [Name::from("hami.io/vgpu-devices-allocated")]);
+        assert_eq!(own.reservation_namespaces, [Name::from("shared")].into());
+        let faults = of("resources = []\nreplicas = { \"x\" = 0 }\nvgpu_annotations = [\"\"]\n").unwrap_err();
+        assert_eq!(faults.len(), 3, "{faults:?}");
+    }
+
+    #[test]
+    fn in_a_pod_the_node_is_named_by_the_manifest() {
+        let name = |value: &str| host_name(|variable| (variable == "NODE_NAME").then(|| value.to_owned()));
+        assert_eq!(name("gpu01"), "gpu01");
+        assert!(!name("").is_empty(), "the host's name");
     }
 
     #[test]
@@ -375,6 +509,18 @@ mod tests {
         ] {
             let faults = of(odd).unwrap_err();
             assert!(faults[0].contains(part), "{faults:?}");
+        }
+    }
+
+    #[test]
+    fn a_fault_of_a_key_has_its_line() {
+        for (text, line, says) in [
+            ("cluster = \"lab\"\ncolour = 1\n[deliver]\nfolder = \"/x\"\n", 2, "unknown field `colour`"),
+            ("cluster = \"lab\"\n[deliver]\nfolder = \"/x\"\n[slurm]\nask_controller = 1\n", 5, "expected a boolean"),
+            ("cluster = \"lab\n", 1, "invalid basic string"),
+        ] {
+            let faults = Config::parse(text, "n1").unwrap_err();
+            assert!(faults[0].contains(&format!("line {line},")) && faults[0].contains(says), "{faults:?}");
         }
     }
 

@@ -218,6 +218,10 @@ pub enum Trouble {
 }
 
 impl Trouble {
+    /// The names of all of them.
+    pub const NAMES: [&str; 9] =
+        ["unreachable", "unauthorized", "busy", "not_the_service", "token", "bucket", "credentials", "folder", "spool"];
+
     /// Its name in labels and in the log.
     pub const fn name(&self) -> &'static str {
         match self {

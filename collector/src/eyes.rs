@@ -2,7 +2,7 @@
 
 use crate::config::Config;
 use crate::holders::capabilities::fill_capability_minors;
-use crate::holders::kubernetes::{Device, Devices, Instance, Kubernetes, PodFacts};
+use crate::holders::kubernetes::{Device, Devices, Finding, Instance, Kubernetes, PodFacts};
 use crate::holders::{
     Aliases, CardAlias, Claimant, DeviceId, DeviceProcess, InstanceAlias, Look, LookInput, LookSettings, Looker, Pods,
     Scheduling, VgpuInstance,
@@ -68,7 +68,7 @@ impl Eyes {
         }
         let devices: Vec<SeenDevice> = self.devices.values().cloned().collect();
         let mut pods = Pods::default();
-        let mut given = Vec::new();
+        let (mut given, mut odd) = (Vec::new(), Vec::new());
         let mut unwatched: BTreeSet<Name> = BTreeSet::new();
         if let Some(kubernetes) = &mut self.kubernetes {
             let rules = &self.rules;
@@ -81,9 +81,7 @@ impl Eyes {
             if !found.is_watched {
                 unwatched.extend(devices.iter().map(|device| device.card_uuid.clone()));
             }
-            for finding in &found.findings {
-                tracing::debug!(%finding, "odd answer of Kubernetes");
-            }
+            odd.extend(found.findings.iter().map(Finding::event));
             given = found.held;
         }
         self.list(readings);
@@ -103,6 +101,7 @@ impl Eyes {
             pods: &pods,
             given,
             vgpus: &vgpus,
+            odd,
         })
     }
 

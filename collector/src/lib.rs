@@ -14,6 +14,7 @@ pub mod holders;
 pub mod metrics;
 pub mod owners;
 pub mod probe;
+pub mod release;
 pub mod rows;
 pub mod run;
 pub mod sampler;

@@ -6,12 +6,13 @@
 //! What time it is, and how long to wait, all of them have from one [`Clock`]; only how long a call has hung, and how long an answer may take, is
 //! time of the machine.
 
-use crate::chain::chain;
 use crate::config::Config;
 use crate::delivery::{Delivery, DeliveryConfig, DeliveryError};
 use crate::eyes::Eyes;
 use crate::metrics::{About, Board, Teller, server};
-use crate::probe::{Clock, Control, Hung, TickReadings, Watchdog, Wish, nvml};
+use crate::probe::nvml::DriverStatus;
+use crate::probe::{Clock, Control, Hung, Moment, TickReadings, Watchdog, Wish, nvml};
+use crate::release::{self, Desk};
 use crate::rows::RowMaker;
 use crate::sampler::{Sampler, step};
 use crate::spool::{Spool, SpoolConfig, SpoolError};
@@ -26,8 +27,10 @@ use std::time::Duration;
 const HUNG_AFTER: Duration = Duration::from_secs(30);
 /// How often delivery looks for sealed segments.
 const DELIVER_EVERY: Duration = Duration::from_secs(10);
+/// So many steps library and driver may be of two versions, as while a driver is being changed.
+const STALE_STEPS: i64 = 8;
 /// For how long cards are let go when an operator asks by signal.
-const RELEASE_FOR: Duration = Duration::from_secs(300);
+const RELEASE_FOR: Duration = Duration::from_secs(release::USUAL_S as u64);
 
 /// Why the daemon doesn't run.
 #[derive(Debug, thiserror::Error)]
@@ -38,6 +41,11 @@ pub enum RunError {
     /// There is nowhere to deliver to.
     #[error("segments can't be delivered as the config says")]
     Delivery(#[from] DeliveryError),
+    /// Library and driver are of two versions, and this process can't change its library.
+    #[error(
+        "the driver was changed, and this process still has the library of before: it ends, so that one with the new library is started"
+    )]
+    StaleLibrary,
     /// It ended and didn't say why.
     #[error("the collector ended")]
     Ended,
@@ -119,6 +127,11 @@ pub fn run(
     if let Some(address) = config.metrics {
         server::serve(address, board.clone()).map_err(system("start serving metrics"))?;
     }
+    let desk =
+        Desk { control: probe.control(), status: probe.status(), heartbeat: probe.heartbeat(), clock: clock.clone() };
+    let _listening = release::listen(&config.spool, desk).inspect_err(|error| {
+        tracing::warn!(%error, spool = %config.spool.display(), "no control socket: cards are let go by SIGUSR1 alone");
+    });
     let of_delivery = Arc::new(Control::default());
     let delivering =
         deliver_aside(delivery, board.clone(), clock.clone(), of_delivery.clone()).map_err(system("start delivery"))?;
@@ -128,6 +141,8 @@ pub fn run(
     let mut maker = RowMaker::new(config.cluster.clone(), config.node.clone(), i64::from(config.step_s) * 1000);
     let mut teller = Teller::new(board);
     let mut is_first = true;
+    let status = probe.status();
+    let (mut stale, mut is_stale) = (StaleLibrary::new(config.step_s), false);
     let mut tick = |mut readings: TickReadings| {
         if std::mem::take(&mut is_first) {
             readings.events.push(event(now(), &config.node, EventKind::Started, None, "collector started"));
@@ -153,7 +168,8 @@ pub fn run(
         drop(spool);
         let took_us = clock.now().monotonic_us - readings.at.monotonic_us;
         teller.publish(readings, counters, stock, Duration::from_micros(u64::try_from(took_us).unwrap_or(0)));
-        ControlFlow::Continue(())
+        is_stale = stale.look(&status.lock().unwrap_or_else(PoisonError::into_inner), clock.now());
+        if is_stale { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     probe.run(clock, &mut tick);
 
@@ -162,6 +178,9 @@ pub fn run(
     if delivering.join().is_err() {
         tracing::warn!("delivery ended early; what is left goes at the next start");
     }
+    if is_stale {
+        return Err(RunError::StaleLibrary);
+    }
     tracing::info!("stopped");
     Ok(())
 }
@@ -169,6 +188,34 @@ pub fn run(
 fn event(at: Timestamp, node: &cardhour_domain::Name, kind: EventKind, number: Option<i64>, detail: &str) -> NodeEvent {
     let detail = Some(detail.into());
     NodeEvent { at, node: node.clone(), card_uuid: None, device_uuid: None, kind, number, detail }
+}
+
+/// Whether this process holds on to a library that the driver has left behind.
+///
+/// A library may stay mapped when it is let go of, and then loading it anew gives the old one, whatever lies on disk. A process that never had
+/// the driver has nothing to hold on to, so one that is started because of this doesn't end for it again: where a driver waits for a reboot,
+/// there is one new start.
+#[derive(Clone, Copy, Debug)]
+struct StaleLibrary {
+    was_up: bool,
+    lasts_us: i64,
+}
+
+impl StaleLibrary {
+    fn new(step_s: u32) -> Self {
+        Self { was_up: false, lasts_us: i64::from(step_s) * 1_000_000 * STALE_STEPS }
+    }
+
+    fn look(&mut self, status: &DriverStatus, now: Moment) -> bool {
+        match status {
+            DriverStatus::Up { .. } => self.was_up = true,
+            DriverStatus::Away { fault, since } if fault.is_version_mismatch() => {
+                return self.was_up && now.monotonic_us - since.monotonic_us >= self.lasts_us;
+            }
+            DriverStatus::Away { .. } | DriverStatus::Starting | DriverStatus::Released { .. } => {}
+        }
+        false
+    }
 }
 
 /// Records that a call has hung and ends the process: nothing else frees its thread, and who supervises starts another.
@@ -195,12 +242,6 @@ fn deliver_aside(
             let is_last = control.wish() == Wish::Stop;
             let delivered = delivery.run_once(clock.now().wall);
             board.delivered(&delivered, delivery.counters(), clock.now().wall);
-            for refusal in &delivered.refused {
-                tracing::error!(?refusal, "a segment was refused and is kept aside");
-            }
-            if let Some(trouble) = &delivered.trouble {
-                tracing::warn!(trouble = chain(trouble), left = delivered.left, "segments wait");
-            }
             if is_last {
                 return;
             }
@@ -232,4 +273,24 @@ pub fn pass_signals_on(control: Arc<Control>) -> io::Result<()> {
     };
     std::thread::Builder::new().name("signals".into()).spawn(move || runtime.block_on(listen))?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probe::nvml::Fault;
+
+    #[test]
+    fn pitfall_15_a_process_that_had_the_driver_ends_where_versions_differ_for_long_and_one_that_had_not_waits() {
+        let at = |s: i64| Moment { monotonic_us: s * 1_000_000, wall: Timestamp::from_unix_s(s) };
+        let away = |code, since| DriverStatus::Away { fault: Fault::Code(code), since: at(since) };
+        let (mismatch, not_loaded) = (18, 9);
+        let mut stale = StaleLibrary::new(15);
+        assert!(!stale.look(&away(mismatch, 0), at(10_000)));
+        assert!(!stale.look(&DriverStatus::Up { driver: None }, at(10_015)));
+        assert!(!stale.look(&away(not_loaded, 10_020), at(20_000)), "the driver may come back as it was");
+        // Eight steps of 15 s.
+        assert!(!stale.look(&away(mismatch, 20_000), at(20_119)));
+        assert!(stale.look(&away(mismatch, 20_000), at(20_120)));
+    }
 }

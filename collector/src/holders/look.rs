@@ -52,21 +52,27 @@ pub enum LookEventKind {
     UnknownCgroup,
     /// A map file of a job that is no more.
     StaleMap,
-    /// A source names a device by a number that leads to none.
+    /// A source names a device by a number or id that leads to none.
     UnknownDevice,
+    /// Nothing says how many replicas a shared device has: its holders' shares aren't declared.
+    UnknownReplicas,
+    /// An annotation that should say a pod's cards doesn't.
+    UnreadAnnotation,
     /// A source can't be asked.
     SourceFailed,
 }
 
 impl LookEventKind {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::Disagreement,
         Self::ForeignProcess,
         Self::Unattributed,
         Self::UnknownCgroup,
         Self::StaleMap,
         Self::UnknownDevice,
+        Self::UnknownReplicas,
+        Self::UnreadAnnotation,
         Self::SourceFailed,
     ];
 
@@ -79,6 +85,8 @@ impl LookEventKind {
             Self::UnknownCgroup => "unknown_cgroup",
             Self::StaleMap => "stale_map",
             Self::UnknownDevice => "unknown_device",
+            Self::UnknownReplicas => "unknown_replicas",
+            Self::UnreadAnnotation => "unread_annotation",
             Self::SourceFailed => "source_failed",
         }
     }
@@ -104,6 +112,8 @@ impl LookEvent {
             | LookEventKind::UnknownCgroup
             | LookEventKind::StaleMap
             | LookEventKind::UnknownDevice
+            | LookEventKind::UnknownReplicas
+            | LookEventKind::UnreadAnnotation
             | LookEventKind::SourceFailed => EventKind::Disagreement,
         };
         NodeEvent {

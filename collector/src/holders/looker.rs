@@ -96,6 +96,8 @@ pub struct LookInput<'a> {
     pub given: Vec<Held>,
     /// Parts of cards that virtual machines have.
     pub vgpus: &'a [VgpuInstance],
+    /// What others found odd.
+    pub odd: Vec<LookEvent>,
 }
 
 /// Users below are the system's own.
@@ -164,7 +166,7 @@ impl Looker {
 
     /// Looks once.
     pub fn look(&mut self, input: LookInput<'_>) -> Look {
-        let mut gathered = Gathered::default();
+        let mut gathered = Gathered { events: input.odd.iter().cloned().collect(), ..Gathered::default() };
         if let Err(error) = self.processes.scan() {
             gathered.events.insert(LookEvent::of_node(LookEventKind::SourceFailed, format!("processes: {error}")));
             gathered.is_all_unwatched = true;

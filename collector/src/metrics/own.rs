@@ -3,6 +3,7 @@
 use super::family::{Families, Family, Label, counter, gauge};
 use super::snapshot::{Device, Snapshot};
 use super::{About, DeliveryTally};
+use crate::delivery::Trouble;
 use crate::holders::LookEventKind;
 use crate::probe::nvml::DriverStatus;
 use crate::probe::{Calls, Hung};
@@ -42,9 +43,6 @@ const TROUBLES: Family =
 const EVENTS: Family = counter("cardhour_collector_events", "", "What happened to cards or the collector");
 const ODDITIES: Family = counter("cardhour_collector_oddities", "", "What was odd when holders were looked for");
 
-/// Runs of deliveries can end so.
-const TROUBLE_NAMES: [&str; 7] = ["unreachable", "unauthorized", "busy", "not_the_service", "token", "folder", "spool"];
-
 impl Own<'_> {
     /// Every family of the collector's own.
     pub fn write(&self, families: &mut Families<'_>) -> fmt::Result {
@@ -71,6 +69,10 @@ impl Own<'_> {
         families.one(
             gauge("cardhour_collector_driver_up", "", "1 while the driver is in use, 0 while it is away or let go"),
             f64::from(u8::from(is_up)),
+        )?;
+        families.one(
+            gauge("cardhour_collector_released", "", "1 while the cards are let go because an operator asked for it"),
+            f64::from(u8::from(matches!(self.driver, DriverStatus::Released { .. }))),
         )?;
         if let DriverStatus::Up { driver: Some(version) } = self.driver {
             families.write(DRIVER, [(&[("version", version.as_str())][..], None, 1.0)])?;
@@ -114,7 +116,7 @@ impl Own<'_> {
             counters.refused_segments as f64,
         )?;
         let of = |name: &str| self.delivery.troubles.get(name).copied().unwrap_or(0) as f64;
-        families.write(TROUBLES, TROUBLE_NAMES.iter().map(|name| (&[][..], Some(("reason", *name)), of(name))))?;
+        families.write(TROUBLES, Trouble::NAMES.iter().map(|name| (&[][..], Some(("reason", *name)), of(name))))?;
         families.one(
             gauge(
                 "cardhour_collector_all_delivered_timestamp",

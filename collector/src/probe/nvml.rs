@@ -98,6 +98,8 @@ pub struct NvmlProbe {
     absence: Option<Fault>,
     pause: Duration,
     was_up: bool,
+    /// Since cards were let go it wasn't told that the driver is in use again.
+    is_released: bool,
 }
 
 /// Why a generation ended.
@@ -127,6 +129,7 @@ impl NvmlProbe {
             absence: None,
             pause: SHORTEST_PAUSE,
             was_up: false,
+            is_released: false,
         }
     }
 
@@ -157,11 +160,7 @@ impl NvmlProbe {
                 End::Stop => return,
                 End::Restart => false,
                 End::Release(length) => {
-                    let until_us = now.monotonic_us + i64::try_from(length.as_micros()).unwrap_or(i64::MAX / 2);
-                    let ms = i64::try_from(length.as_millis()).ok();
-                    tracing::info!(for_ms = ms, "cards released");
-                    self.roster.tell(now, EventKind::Released, None, ms, None);
-                    self.set_status(DriverStatus::Released { until_us });
+                    let until_us = self.let_go(now, length);
                     self.sleep(clock, until_us, Gap::CollectorDown, deliver)
                 }
                 End::Library(fault) => {
@@ -251,6 +250,19 @@ impl NvmlProbe {
         }
     }
 
+    /// Nothing of the driver is open from here on; until when. Unit: microseconds, on the monotonic clock.
+    fn let_go(&mut self, now: Moment, length: Duration) -> i64 {
+        let until_us = now.monotonic_us + i64::try_from(length.as_micros()).unwrap_or(i64::MAX / 2);
+        let ms = i64::try_from(length.as_millis()).ok();
+        tracing::info!(for_s = length.as_secs(), "cards released");
+        self.roster.tell(now, EventKind::Released, None, ms, None);
+        // Whether the driver is there afterwards is found out, and told, anew.
+        self.absence = None;
+        self.is_released = true;
+        self.set_status(DriverStatus::Released { until_us });
+        until_us
+    }
+
     /// Ticks without a driver, until `until_us`. True when it was stopped.
     fn sleep(
         &mut self,
@@ -259,15 +271,13 @@ impl NvmlProbe {
         gap: Gap,
         deliver: &mut dyn FnMut(TickReadings) -> ControlFlow<()>,
     ) -> bool {
-        let mut until_us = until_us;
+        let (mut until_us, mut gap) = (until_us, gap);
         loop {
             let now = clock.now();
             match self.control.wish() {
                 Wish::Stop => return true,
                 Wish::TakeBack => return false,
-                Wish::Release(length) => {
-                    until_us = now.monotonic_us + i64::try_from(length.as_micros()).unwrap_or(i64::MAX / 2)
-                }
+                Wish::Release(length) => (until_us, gap) = (self.let_go(now, length), Gap::CollectorDown),
                 Wish::None => {}
             }
             if let Due::Tick(tick) = self.schedule.due(now) {
@@ -310,7 +320,8 @@ impl NvmlProbe {
     }
 
     fn note_presence(&mut self, driver: Option<Name>) {
-        if self.generation == 1 || self.absence.take().is_some() {
+        let was_released = std::mem::take(&mut self.is_released);
+        if self.generation == 1 || self.absence.take().is_some() || was_released {
             tracing::info!(driver = driver.as_deref(), "driver in use");
         }
         self.was_up = true;

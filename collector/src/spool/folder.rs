@@ -3,6 +3,7 @@
 //! ```text
 //! SPOOL/                                      mode 0700
 //!   lock                                      held by the collector that runs
+//!   control                                   the socket of `crate::release`, while it runs
 //!   sequence                                  the number that the next journal gets
 //!   BOOT-SEQUENCE.journal                     ticks that are not sealed
 //!   BOOT-SEQUENCE.STREAM.parquet              sealed and undelivered

@@ -6,6 +6,7 @@ mod field_reports;
 mod names;
 mod node;
 mod page;
+mod released;
 mod rules;
 mod scrapes;
 mod trouble;

@@ -1,6 +1,7 @@
 //! What is odd about what was given.
 
 use super::kubelet_list::PodName;
+use crate::holders::{LookEvent, LookEventKind};
 use cardhour_domain::Name;
 use std::fmt;
 
@@ -35,7 +36,18 @@ pub enum Finding {
 }
 
 impl Finding {
-    /// Its name in labels of metrics: a closed list.
+    /// As everything that is odd about holders is told: in the log, in `node_events` and counted.
+    pub fn event(&self) -> LookEvent {
+        let kind = match self {
+            Self::UnknownDevice { .. } => LookEventKind::UnknownDevice,
+            Self::UnknownReplicas { .. } => LookEventKind::UnknownReplicas,
+            Self::UnreadAnnotation { .. } => LookEventKind::UnreadAnnotation,
+            Self::KubeletFailed(_) | Self::PodsFailed(_) | Self::SlicesFailed(_) => LookEventKind::SourceFailed,
+        };
+        LookEvent::of_node(kind, self.to_string())
+    }
+
+    /// Its name, for tests and logs: a closed list.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::UnknownDevice { .. } => "unknown_device",

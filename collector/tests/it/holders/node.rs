@@ -184,6 +184,7 @@ impl Node {
             pods: &self.pods,
             given: vec![],
             vgpus: &self.vgpus,
+            odd: vec![],
         });
         let letter = |uuid: &Name| uuid[4..5].to_owned();
         let held = look.held.iter().map(|h| {

@@ -41,7 +41,7 @@ fn k05_k17_a_process_that_vanished_holds_for_one_look_more() {
 
 /// C22: ids of another namespace are never looked up, though a process of that number is there.
 #[test]
-fn c22_in_a_namespace_of_its_own_no_process_is_attributed() {
+fn c22_and_pitfall_17_in_a_namespace_of_its_own_no_process_is_attributed() {
     let mut node = Node::new("ab");
     node.process(200, "python", 1, 1000, "/", "", "python");
     node.on('a', 200);

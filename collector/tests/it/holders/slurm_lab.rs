@@ -106,6 +106,7 @@ fn look(looker: &mut Looker, on_devices: &[(u32, u32)]) -> Look {
         pods: &Pods::default(),
         given: vec![],
         vgpus: &[],
+        odd: vec![],
     })
 }
 

@@ -150,6 +150,37 @@ fn k14_one_card_in_several_containers_of_a_pod_counts_once() {
     assert_eq!(sum(&node.look()).parts(), 9_009_000);
 }
 
+/// What is used is what lives, counted anew at each look: a pod whose devices couldn't be allotted, and a collector that starts anew, leave nothing
+/// behind that would add up.
+#[test]
+fn k20_what_failed_and_a_new_start_leave_nothing_behind() {
+    let mut node = Node::in_cluster();
+    node.kubelet.offer("nvidia.com/gpu", &(0..2).map(|n| format!("GPU-a-b-c-d-e::{n}")).collect::<Vec<_>>());
+    node.devices.0 = card("GPU-a-b-c-d-e", &[]);
+    node.store(|store| {
+        store.put(pod("a/p", "u-1", "Running"));
+        let mut failed = pod("a/failed", "u-2", "Failed");
+        failed["status"]["reason"] = json!("UnexpectedAdmissionError");
+        store.put(failed);
+    });
+    node.kubelet.give(&["a/p/c nvidia.com/gpu GPU-a-b-c-d-e::0", "a/failed/c nvidia.com/gpu GPU-a-b-c-d-e::1"]);
+    for _ in 0..3 {
+        node.expect(&["a/p uidu-1 GPU-a-b-c-d-e 9009000"]);
+        node.restart_collector(|_| {});
+    }
+    // The failed one is tried again under the same name, many times: one of them lives.
+    for n in 3..8 {
+        node.store(|store| {
+            store.delete("a", "failed");
+            store.put(pod("a/failed", &format!("u-{n}"), if n == 7 { "Running" } else { "Failed" }));
+        });
+    }
+    node.expect_soon(&["a/failed uidu-7 GPU-a-b-c-d-e 9009000", "a/p uidu-1 GPU-a-b-c-d-e 9009000"]);
+    assert_eq!(sum(&node.look()), CardShare::CARD);
+    node.kubelet.give(&[]);
+    node.expect(&[]);
+}
+
 #[test]
 fn k21_a_pod_whose_cards_an_extender_chose_counts_once() {
     let server = super::api_server::Server::start();

@@ -4,7 +4,7 @@ use super::page::Page;
 use cardhour_test_prometheus::free_port;
 use fake_nvml::Stage;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -34,10 +34,20 @@ pub fn command(folder: &Path, more: &str, sections: &str) -> Command {
     command
 }
 
+/// `cardhour-collector` with these words, for the collector whose config is in a folder.
+pub fn ask(folder: &Path, words: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cardhour-collector"));
+    command.args(words).arg("--config").arg(folder.join("collector.toml")).output().unwrap()
+}
+
 impl Node {
     /// With a scenario, its config's keys and its sections.
     pub fn with(scenario: &str, more: &str, sections: &str) -> Self {
-        let stage = Stage::new(scenario).unwrap();
+        Self::on(Stage::new(scenario).unwrap(), more, sections)
+    }
+
+    /// On a stage that was set already.
+    pub fn on(stage: Stage, more: &str, sections: &str) -> Self {
         // Without its clock the scenario plays in the world's time, from when the collector starts.
         std::fs::remove_file(stage.folder().join("fake-nvml.clock")).unwrap();
         let (port, folder) = (free_port(), tempfile::tempdir().unwrap());
@@ -101,6 +111,27 @@ impl Node {
     /// What the collector said.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("log")).unwrap()
+    }
+
+    /// Asks it for something by the command of that name.
+    pub fn ask(&self, words: &[&str]) -> Output {
+        ask(self.folder.path(), words)
+    }
+
+    /// The collector's pid.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// How it ended, once it has; it is waited for.
+    #[track_caller]
+    pub fn ended(&mut self) -> Option<i32> {
+        let since = Instant::now();
+        while self.runs() {
+            assert!(since.elapsed() < LONG, "it goes on\n{}", self.log());
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        self.child.wait().unwrap().code()
     }
 
     /// Whether the collector still runs.

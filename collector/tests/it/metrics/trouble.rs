@@ -1,14 +1,25 @@
 //! What is served while something is wrong.
 
+use super::names::CARD;
 use super::node::{LONG, Node, command};
+use super::page::Page;
+use crate::kubernetes::kubelet::Kubelet;
+use cardhour_collector::delivery::Trouble;
 use cardhour_test_prometheus::free_port;
+use fake_nvml::Stage;
 use std::io::Read;
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Instant;
 
-/// C09 and C10: while a call into the driver hangs, old values end and the page says how old they would be.
+/// How many ticks were done; none before the first.
+fn ticks(page: &Page) -> f64 {
+    page.values("cardhour_collector_ticks_total", &[]).first().copied().unwrap_or(0.0)
+}
+
+/// C09, C10 and pitfall 14: while a call into the driver hangs, old values end, the page says how old they would be, and health isn't well.
 #[test]
-fn c09_and_c10_a_driver_that_hangs_is_told_and_old_values_end() {
+fn c09_c10_and_pitfall_14_a_driver_that_hangs_is_told_and_old_values_end() {
     let mut node = Node::new(
         "[[card]]\npreset = \"h100\"\n[[fault]]\ncall = \"nvmlDeviceGetPowerUsage\"\nat_s = 4\nhang = true\n",
     );
@@ -25,13 +36,134 @@ fn c09_and_c10_a_driver_that_hangs_is_told_and_old_values_end() {
     assert!(node.runs());
 }
 
+/// It starts, says so once however often it tries, records who was given a card, and picks the driver up when it comes.
 #[test]
-fn without_a_driver_the_page_is_there_and_says_so() {
-    let node = Node::new("[[card]]\npreset = \"h100\"\n[[fault]]\ncall = \"nvmlInit*\"\nrc = 9\n");
+fn without_a_driver_the_page_is_there_and_says_so_until_one_comes() {
+    let folder = tempfile::tempdir().unwrap();
+    let kubelet = Kubelet::start(folder.path());
+    kubelet.give(&[&format!("team/p/c nvidia.com/gpu {}", CARD[0])]);
+    let sections = format!("[kubernetes]\nsocket = {:?}\n", kubelet.socket);
+    let scenario = "[[card]]\npreset = \"h100\"\n[[fault]]\ncall = \"nvmlInit*\"\nrc = 9\nuntil_s = 6\n";
+    let node = Node::with(scenario, "", &sections);
     let page = node.read_page();
+    assert_eq!(page.labels("cardhour_holder_info", "work"), ["team/p"]);
     assert_eq!(page.value("cardhour_collector_driver_up", &[]), 0.0);
     assert_eq!(page.value("cardhour_collector_cards", &[]), 0.0);
     assert_eq!(node.get("/health", "*/*").unwrap().0, 200);
+    let page = node.page_when("in use", |page| page.value("cardhour_collector_driver_up", &[]) == 1.0);
+    assert_eq!(page.value("cardhour_collector_missed_ticks_total", &[]), 0.0);
+    node.page_when("read", |page| page.values("cardhour_card_power_watts", &[]) == [60.0]);
+    assert_eq!(node.log().matches("no cards can be read").count(), 1, "{}", node.log());
+    assert!(node.log().contains("the NVIDIA driver is not loaded"), "{}", node.log());
+}
+
+/// A node without any library of a driver: nothing to load, and all else works.
+#[test]
+fn without_the_library_it_is_said_once_and_ticks_go_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    let mut child = command(folder.path(), "metrics = \"off\"", "")
+        .args(["--nvml-lib", "/nowhere/libnvidia-ml.so.1"])
+        .stderr(std::fs::File::create(&log).unwrap())
+        .spawn()
+        .unwrap();
+    let since = Instant::now();
+    let delivered =
+        || std::fs::read_dir(folder.path().join("ledger/incoming/n1")).is_ok_and(|mut files| files.next().is_some());
+    while !delivered() && since.elapsed() < LONG {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    let (said, still_runs) = (std::fs::read_to_string(&log).unwrap(), child.try_wait().unwrap().is_none());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(still_runs, "{said}");
+    assert_eq!(said.matches("libnvidia-ml.so.1 is not there or can't be loaded").count(), 1, "{said}");
+}
+
+/// While the driver is away, who was given a card still holds it.
+#[test]
+fn while_the_driver_is_away_holders_are_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let kubelet = Kubelet::start(folder.path());
+    kubelet.give(&[&format!("team/p/c nvidia.com/gpu {}", CARD[0])]);
+    let sections = format!("[kubernetes]\nsocket = {:?}\n", kubelet.socket);
+    let node = Node::with(
+        "[[card]]\npreset = \"h100\"\n[[fault]]\ncall = \"*\"\nrc = 9\nat_s = 4\nuntil_s = 1000\n",
+        "",
+        &sections,
+    );
+    let holders = |page: &Page| page.values("cardhour_holder_info", &[("work", "team/p")]).len();
+    node.page_when("up", |page| holders(page) == 1 && page.value("cardhour_collector_driver_up", &[]) == 1.0);
+    let page = node.page_when("away", |page| page.value("cardhour_collector_driver_up", &[]) == 0.0);
+    let later = node.page_when("later", |now| ticks(now) >= ticks(&page) + 3.0);
+    assert_eq!((holders(&later), later.values("cardhour_device_holders", &[])), (1, vec![1.0]));
+    assert_eq!(later.value("cardhour_collector_driver_up", &[]), 0.0);
+}
+
+/// Pitfall 15: where the driver was changed and this process has the old library still, another process has to load the new one.
+#[test]
+fn pitfall_15_a_process_with_the_library_of_before_ends_and_says_why() {
+    let mut node = Node::new(
+        "[[card]]\npreset = \"h100\"\n[[fault]]\nat_s = 4\nuntil_s = 6\ncall = \"nvmlDeviceGetPowerUsage\"\nrc = 18\n\
+         [[fault]]\nat_s = 3\nkind = \"version_mismatch\"\n",
+    );
+    assert_eq!(node.ended(), Some(3), "{}", node.log());
+    assert!(node.log().contains("this process still has the library of before"), "{}", node.log());
+    // What it saw is sealed.
+    let left = std::fs::read_dir(node.folder.path().join("spool")).unwrap();
+    let journals = left.filter(|entry| entry.as_ref().unwrap().path().extension().is_some_and(|e| e == "journal"));
+    assert_eq!(journals.count(), 0);
+}
+
+/// Pitfall 24: early drivers of the 535 line write past the end of process lists, so they aren't asked; all else is read.
+#[test]
+fn pitfall_24_a_driver_that_writes_past_the_end_of_lists_is_not_asked_for_them() {
+    let scenario = "[[card]]\npreset = \"h100\"\ncurve.sm = 50\n[[process]]\npid = 1\ncard = 0\nmemory_mib = 500\n";
+    let stage = Stage::new(scenario).unwrap().without(&["nvmlDeviceGetRunningProcessDetailList"]).unwrap();
+    let node = Node::on(stage, "", "");
+    let page = node.page_when("read", |page| page.values("cardhour_device_sm_active_ratio", &[]) == [0.5]);
+    assert!(page.values("cardhour_card_processes", &[]).is_empty());
+    // Who holds it can't be told: that isn't the same as nobody.
+    assert!(page.values("cardhour_device_holders", &[]).is_empty());
+    let missing = [("capability", "processes"), ("reason", "not_supported")];
+    assert_eq!(page.value("cardhour_collector_capability_missing", &missing), 1.0);
+    node.page_when("later", |page| ticks(page) >= 12.0);
+    drop(node.ask(&["release"]));
+    let asked = |call| node.stage.calls(call) > 0;
+    assert_eq!([asked("nvmlDeviceGetPowerUsage"), asked("nvmlDeviceGetComputeRunningProcesses_v3")], [true, false]);
+}
+
+/// What is odd about what the kubelet gives is told once, and counted.
+#[test]
+fn a_device_that_leads_nowhere_is_in_the_log_and_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut kubelet = Kubelet::start(folder.path());
+    kubelet.give(&["team/p/c nvidia.com/gpu nonsense"]);
+    let sections = format!("[kubernetes]\nsocket = {:?}\n", kubelet.socket);
+    let node = Node::with("[[card]]\npreset = \"h100\"\n", "", &sections);
+    let odd = |page: &Page, kind| page.value("cardhour_collector_oddities_total", &[("kind", kind)]);
+    node.page_when("later", |page| ticks(page) >= 5.0);
+    assert_eq!(odd(&node.page().unwrap(), "unknown_device"), 1.0, "{}", node.log());
+    let said = "pod team/p was given nonsense, which leads to no device of this node";
+    assert_eq!(node.log().matches(said).count(), 1, "{}", node.log());
+    kubelet.stop();
+    node.page_when("the kubelet is away", |page| odd(page, "source_failed") > 0.0);
+    assert!(node.log().contains("the kubelet's list can't be had"), "{}", node.log());
+}
+
+/// Each reason that delivery has is a series from the start, and is documented.
+#[test]
+fn every_reason_of_a_failed_delivery_is_a_series_and_documented() {
+    let page = Node::new("[[card]]\npreset = \"h100\"\n").read_page();
+    let served = page.labels("cardhour_collector_delivery_failures_total", "reason");
+    let mut names = Trouble::NAMES;
+    names.sort_unstable();
+    assert_eq!(served, names);
+    let docs = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/metrics.md")).unwrap();
+    let line = docs.lines().find(|line| line.contains("`cardhour_collector_delivery_failures_total`")).unwrap();
+    for name in Trouble::NAMES {
+        assert!(line.contains(&format!("`{name}`")), "{name}");
+    }
 }
 
 #[test]

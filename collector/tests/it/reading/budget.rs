@@ -33,7 +33,7 @@ fn check(scenario: &str) {
 }
 
 #[test]
-fn eight_cards_of_seven_instances_cost_less_than_a_hundredth_of_a_core() {
+fn pitfall_40_eight_cards_of_seven_instances_cost_less_than_a_hundredth_of_a_core() {
     check(
         "[[card]]\npreset = \"h100\"\ncopies = 8\n[[card.layout]]\nslice = [{ profile = \"1g.10gb\", copies = 7, curve.sm = 50 }]\n",
     );

@@ -162,7 +162,7 @@ kind = "energy_frozen"
 }
 
 #[test]
-fn c10_a_call_that_hangs_is_told_with_its_name_and_card() {
+fn c10_and_pitfall_08_a_call_that_hangs_is_told_with_its_name_and_card() {
     let stage = stage(
         r#"
 [[card]]
@@ -261,7 +261,7 @@ fn c13_a_cut_card_says_that_its_use_is_not_available_and_its_instances_say_it() 
 }
 
 #[test]
-fn c15_a_card_that_shares_the_hosts_memory_has_that_of_its_processes_and_all_else() {
+fn c15_and_pitfall_36_a_card_that_shares_the_hosts_memory_has_that_of_its_processes_and_all_else() {
     let story = play(
         &stage(
             r#"
@@ -288,7 +288,7 @@ memory_mib = 200
 }
 
 #[test]
-fn c16_a_card_without_a_counter_has_its_power_integrated_and_says_so() {
+fn c16_and_pitfall_32_a_card_without_a_counter_has_its_power_integrated_and_says_so() {
     let story = play(
         &stage(
             r#"
@@ -332,7 +332,7 @@ kind = "energy_reset"
 }
 
 #[test]
-fn c18_bursts_that_look_like_all_or_nothing_have_the_mean_they_have() {
+fn c18_and_pitfall_30_bursts_that_look_like_all_or_nothing_have_the_mean_they_have() {
     // 100 % for half a second of each two seconds: a quarter.
     let story = play(
         &stage(
@@ -396,7 +396,7 @@ curve.power_w = 110
 }
 
 #[test]
-fn c22_work_of_processes_that_cannot_be_seen_still_counts_for_the_card() {
+fn c22_and_pitfall_18_work_of_processes_that_cannot_be_seen_still_counts_for_the_card() {
     let story = play(
         &stage(
             r#"

@@ -182,3 +182,37 @@ slice = "MIG-b"
     assert_eq!(listed, [Reading::Seen(2), Reading::Seen(1)]);
     assert_eq!(story.reading("MIG-a", 60).processes, Reading::Seen(0));
 }
+
+/// By hand: 500 MiB from 100 s to 400 s and 300 MiB from 205 s to 505 s. A list is made each tick, so an end of each may be a tick off.
+#[test]
+fn memory_time_of_each_process_is_the_scenarios_within_a_tick() {
+    let story = play(
+        &stage(
+            r#"
+[[card]]
+preset = "h100"
+[[process]]
+pid = 100
+card = 0
+from_s = 100
+until_s = 400
+memory_mib = 500
+[[process]]
+pid = 101
+card = 0
+from_s = 205
+until_s = 505
+memory_mib = 300
+"#,
+        ),
+        600,
+    );
+    for (pid, mib) in [(100, 500), (101, 300)] {
+        let of_pid = story.ticks.iter().flat_map(|tick| &tick.processes).filter(|process| process.pid == pid);
+        let mib_s: i64 = of_pid.map(|process| process.memory_bytes.seen().unwrap() / 1_048_576 * 15).sum();
+        assert!((mib_s - mib * 300).abs() <= mib * 15, "{pid}: {mib_s} MiB s, truly {}", mib * 300);
+    }
+    // The device's own figure is the sum of those that are there.
+    let used = |s| story.reading(&card(0), s).process_memory_bytes;
+    assert_eq!([used(90), used(300), used(450), used(600)], [0, 800, 300, 0].map(|mib| Reading::Seen(mib * 1_048_576)));
+}
