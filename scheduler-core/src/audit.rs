@@ -306,7 +306,15 @@ impl<'a> Case<'a> {
                     mate.queue != job.queue || mate.name == job.name || !before && mate.critical.is_none()
                 });
                 let whole = job.shape.cards.parts() % cardhour_domain::CardShare::PARTS_PER_CARD == 0;
+                // Room that is kept for a gang is given to what ends in time.
+                let as_short = other.longest_ms.is_none()
+                    || job.longest_ms.is_some_and(|longest| other.longest_ms.is_some_and(|short| longest <= short));
+                // Of several models a job may have taken another than the one by which it stood in line.
+                let one_model = job.shape.models.len() == 1 || job.shape.cards.is_zero();
                 let same_shape = first
+                    && one_model
+                    && other.critical.is_none()
+                    && as_short
                     && (whole || self.books.tenant(&job.queue) == self.books.tenant(&other.queue))
                     && job.shape == other.shape
                     && job.min_workers.max(1) <= seat.workers

@@ -4,26 +4,33 @@
 //! aside; else others are ended, if the rules of the site allow it; else it waits, and is told for what. What one job is given, the next finds taken. Room that is only now being
 //! left is nobody's until it is empty.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use cardhour_domain::{CardShare, CardTime, Timestamp};
+use cardhour_domain::{CardShare, CardTime};
 
 use crate::disruption::jobs_to_spare;
 use crate::entitlement::Entitlement;
 use crate::leftovers::Leftovers;
-use crate::moves::{Moved, make_room};
+use crate::moves::make_room;
 use crate::names::JobName;
-use crate::order::Line;
-use crate::plan::{Action, Evidence, Plan, Reason, Seat, Step, Why};
-use crate::policy::{Fairness, Order, Policy, Reclaim, WithinQueue};
+use crate::order::{Line, borrows};
+use crate::plan::{Action, Evidence, Plan, Reason, Step, Why};
+use crate::policy::{Order, Policy, WithinQueue};
 use crate::pool::rooms::{Spot, View};
 use crate::pool::tree::QueueAt;
-use crate::pool::{Ask, AskAt, Choice, JobAt, Pool, times};
+use crate::pool::{Ask, AskAt, Choice, Pool, times};
 use crate::repair::repair;
-use crate::snapshot::{Pending, Reservation, Resource, Shape, Snapshot};
-use crate::victims::{Found, Hunt, NotFound};
+use crate::snapshot::{Reservation, Shape, Snapshot};
+use crate::victims::{Hunt, NotFound};
 use crate::waiting;
+
+mod heads;
+mod limits;
+mod promises;
+mod steps;
+
+use promises::hold;
 
 /// What should happen. Pure: the same snapshot, in any order of its lists, gives the same plan.
 ///
@@ -146,7 +153,8 @@ impl<'a> Round<'a> {
         let mut line = Line::new(&self.pool, &self.entitlement, &promised);
         while let Some(ask) = line.next(&self.pool, &self.entitlement, &promised) {
             let queue = self.asks[ask].queue;
-            self.leftovers.hold(&mut self.pool, queue);
+            let ends = self.ends(ask);
+            self.leftovers.hold(&mut self.pool, queue, ends);
             let seated = self.consider(ask);
             if let Some(workers) = seated {
                 line.charge(
@@ -190,6 +198,15 @@ impl<'a> Round<'a> {
         if let Some(workers) = self.keep_promise(at, ask) {
             return Some(workers);
         }
+        if !kind.critical && !self.pool.snapshot.off_peak && self.starts_off_peak_only(ask.queue) {
+            self.wait(pending, Why::OffPeakOnly, Vec::new());
+            return None;
+        }
+        // A job that runs on any model takes the one of which its queue has quota; one that names them has them in its own order.
+        let mut choices = ask.choices.clone();
+        if pending.shape.models.is_empty() {
+            choices.sort_by_key(|choice| borrows(&self.pool, at, choice));
+        }
         let mut missed = NotFound::default();
         let least = pending.min_workers.max(1).min(pending.workers.max(1));
         if !ask.choices.iter().any(|choice| self.lends(ask, choice, least)) {
@@ -198,24 +215,25 @@ impl<'a> Round<'a> {
         }
         if self.pool.policy.elastic_ends_others_to_grow {
             for workers in (least..=pending.workers).rev() {
-                for choice in &ask.choices {
+                for choice in &choices {
                     if let Some(workers) = self.seat(ask, choice, workers, workers, &mut missed) {
                         return Some(workers);
                     }
                 }
             }
         } else {
-            for choice in &ask.choices {
+            for choice in &choices {
                 if let Some(workers) = self.start(ask, choice, least, pending.workers) {
                     return Some(workers);
                 }
             }
-            for choice in &ask.choices {
+            for choice in &choices {
                 if let Some(workers) = self.make_way(ask, choice, least, &mut missed) {
                     return Some(workers);
                 }
             }
         }
+        self.keep_head(ask);
         let why = waiting::why(&self.pool, &self.entitlement, ask, &missed);
         let considered: Vec<JobName> =
             missed.considered.iter().map(|job| self.pool.jobs[*job].run.name.clone()).collect();
@@ -278,13 +296,20 @@ impl<'a> Round<'a> {
         }
         self.leftovers.lift(&mut self.pool);
         let found = self.hunt(ask, choice, workers, missed);
-        self.leftovers.hold(&mut self.pool, ask.queue);
+        let ends = ask.pending.longest_ms.and_then(|longest| self.pool.at().checked_add_ms(longest));
+        self.leftovers.hold(&mut self.pool, ask.queue, ends);
         found.then_some(workers)
     }
 
     /// Room by ending others, where the room that is being left anyway doesn't suffice. `false`: none.
     fn hunt(&mut self, ask: &Ask<'a>, choice: &Choice, workers: u32, missed: &mut NotFound) -> bool {
         if self.pool.fit(ask, choice, workers, View::After, &[]).is_some() {
+            missed.kept_for = self
+                .leftovers
+                .heads
+                .iter()
+                .find(|head| head.need.model == choice.need.model)
+                .map(|head| head.job.clone());
             missed.being_left = true;
             return false;
         }
@@ -312,289 +337,4 @@ impl<'a> Round<'a> {
             }
         }
     }
-
-    /// A job with a reservation starts when its room is empty, or other room is, and keeps waiting while its room is being left.
-    fn keep_promise(&mut self, at: AskAt, ask: &Ask<'a>) -> Option<u32> {
-        let promise = self.promises.get_mut(&at)?;
-        let until = promise.kept.until;
-        let pieces = &promise.kept.pieces;
-        let Held { choice, workers, spots } = promise.held.take()?;
-        self.pool.break_promise(ask.queue, &choice, workers, &spots);
-        let near: Vec<usize> = spots.iter().map(|spot| spot.host).collect();
-        let amounts = times(&choice.each, workers);
-        let quota = self.pool.fits_quota(ask.queue, &amounts, View::Now);
-        let there = quota.then(|| self.pool.free_spots(&choice, pieces, View::Now)).flatten();
-        if let Some(spots) = there.or_else(|| self.pool.fit(ask, &choice, workers, View::Now, &near)) {
-            self.pool.admit(ask.queue, &choice, workers, &spots);
-            self.fix(ask, &choice, workers);
-            let seat = self.seat_of(&choice, workers, &spots);
-            self.push(ask.pending, Action::Admit(seat), Reason::Reserved, self.cards(&choice, workers));
-            return Some(workers);
-        }
-        let waits_for = self.leaving_for(ask, &choice, workers, &spots);
-        self.promise(ask, &choice, workers, &spots, waits_for, Reason::Reserved, Some(until));
-        Some(workers)
-    }
-
-    /// Of those who were told to go before this round, whom a job has to wait for: those on its cards, and, where it is quota that isn't free yet, all that
-    /// hold some of it.
-    fn leaving_for(&self, ask: &Ask<'_>, choice: &Choice, workers: u32, spots: &[Spot]) -> Vec<JobName> {
-        let tree = &self.pool.tree;
-        let short: Vec<usize> = times(&choice.each, workers)
-            .iter()
-            .filter(|(r, amount)| tree.available(&self.pool.now, ask.queue, *r) < *amount)
-            .map(|(r, _)| *r)
-            .collect();
-        let mine: BTreeSet<(usize, u32)> =
-            spots.iter().flat_map(|spot| spot.cards.iter().map(|(card, _)| (spot.host, *card))).collect();
-        let root = tree.path(ask.queue).last();
-        self.pool
-            .going
-            .iter()
-            .map(|job| &self.pool.jobs[*job])
-            .filter(|job| {
-                let on_my_cards = job
-                    .going_spots
-                    .iter()
-                    .any(|spot| spot.cards.iter().any(|(card, _)| mine.contains(&(spot.host, *card))));
-                let holds_quota = job.run.leaving
-                    && tree.path(job.queue).last() == root
-                    && job.each.iter().any(|(r, _)| short.contains(r));
-                on_my_cards || holds_quota
-            })
-            .map(|job| job.run.name.clone())
-            .collect()
-    }
-
-    #[allow(clippy::too_many_arguments)] // the parts of one step
-    fn promise(
-        &mut self,
-        ask: &Ask<'a>,
-        choice: &Choice,
-        workers: u32,
-        spots: &[Spot],
-        mut waits_for: Vec<JobName>,
-        reason: Reason,
-        until: Option<Timestamp>,
-    ) {
-        waits_for.sort();
-        waits_for.dedup();
-        self.pool.promise(ask.queue, choice, workers, spots);
-        self.fix(ask, choice, workers);
-        let at = self.pool.at();
-        let until = until.or_else(|| at.checked_add_ms(self.pool.policy.reservation_ms)).unwrap_or(at);
-        let seat = self.seat_of(choice, workers, spots);
-        self.push(ask.pending, Action::Reserve { seat, waits_for, until }, reason, self.cards(choice, workers));
-    }
-
-    fn promise_by_moves(&mut self, ask: &Ask<'a>, choice: &Choice, workers: u32, moved: &[Moved], spots: &[Spot]) {
-        self.spend(moved.len());
-        for one in moved {
-            self.pool.disturb(one.job);
-            let here = self.pool.jobs[one.job].workers;
-            let evidence = Evidence {
-                cards: self.pool.cards_of(one.job, here),
-                lost: self.pool.loss(one.job, here),
-                considered: Vec::new(),
-            };
-            let action = Action::Move {
-                from: self.pool.pieces(&one.from, here),
-                to: self.pool.pieces(&one.to, here),
-                for_job: Some(ask.pending.name.clone()),
-            };
-            self.push_running(one.job, action, Reason::Consolidation, evidence);
-        }
-        let mut waits_for = self.leaving_for(ask, choice, workers, spots);
-        waits_for.extend(moved.iter().map(|one| self.pool.jobs[one.job].run.name.clone()));
-        self.promise(ask, choice, workers, spots, waits_for, Reason::Consolidation, None);
-        for one in moved {
-            self.leftovers.spots.extend(one.from.iter().cloned());
-        }
-        self.leftovers.changed();
-        self.leftovers.hold(&mut self.pool, ask.queue);
-    }
-
-    /// Ends and shrinks the victims, seats the asker in what they leave, and keeps the rest of it from others this round.
-    fn promise_by_evictions(&mut self, ask: &Ask<'a>, choice: &Choice, workers: u32, found: Found, lacked: &[i64]) {
-        let Found { taken, spots } = found;
-        let mut waits_for = self.leaving_for(ask, choice, workers, &spots);
-        let mut freed: BTreeMap<usize, i64> = BTreeMap::new();
-        let mut reason = Reason::AlreadyLeaving;
-        for one in &taken {
-            for (r, amount) in times(&self.pool.jobs[one.job].each, one.workers) {
-                *freed.entry(r).or_default() += amount;
-            }
-            // The reason of the asker is that of its most grave victim.
-            if reason == Reason::AlreadyLeaving || one.reason != Reason::InQueue {
-                reason = one.reason.clone();
-            }
-        }
-        let mut ended = 0;
-        for one in &taken {
-            self.pool.note_going(one.job, one.workers, &one.spots);
-            let job = &self.pool.jobs[one.job];
-            let whole = job.gone;
-            let for_job = ask.pending.name.clone();
-            waits_for.push(job.run.name.clone());
-            let cards = self.pool.cards_of(one.job, one.workers);
-            let (action, lost) = if whole {
-                ended += 1;
-                (Action::Evict { for_job: Some(for_job) }, self.pool.loss(one.job, one.workers))
-            } else {
-                let from = self.pool.pieces(&one.spots, one.workers);
-                (Action::Shrink { workers: one.workers, from, for_job }, CardTime::ZERO)
-            };
-            self.push_running(one.job, action, one.reason.clone(), Evidence { cards, lost, considered: Vec::new() });
-            self.note_given_back(ask, one.job, cards.parts());
-        }
-        self.spend(ended);
-        self.promise(ask, choice, workers, &spots, waits_for, reason, None);
-        for one in &taken {
-            self.leftovers.spots.extend(one.spots.iter().cloned());
-        }
-        if let Some(last) = taken.last() {
-            let queue = self.pool.jobs[last.job].queue;
-            for ((r, _), lacked) in choice.each.iter().zip(lacked) {
-                let rest = freed.get(r).copied().unwrap_or(0) - lacked;
-                if rest > 0 {
-                    self.leftovers.quota.push((queue, *r, rest));
-                }
-            }
-        }
-    }
-
-    /// Quota that a queue couldn't take back by itself isn't lent while one of its own jobs waits for it.
-    ///
-    /// Only where quota is the measure: else the owner can always reclaim. Source: Kueue's reservation for queues that can't reclaim.
-    fn hold_unreclaimable(&mut self, ask: &Ask<'_>) {
-        match self.pool.policy.fairness {
-            Fairness::None | Fairness::BorrowShare(_) | Fairness::PastUsage => {}
-            Fairness::DeservedShare | Fairness::DeservedCap | Fairness::Guaranteed => return,
-        }
-        let rules = self.pool.rules(ask.queue);
-        if rules.reclaim == Reclaim::Any || rules.while_borrowing.is_some() {
-            return;
-        }
-        let Some(choice) = ask.choices.first() else { return };
-        let amounts = times(&choice.each, ask.pending.min_workers.max(1));
-        if self.pool.fits_quota(ask.queue, &amounts, View::Now) {
-            return;
-        }
-        for (r, amount) in amounts {
-            let nominal = self.pool.tree.nominal(ask.queue, r).unwrap_or(0);
-            if amount > nominal {
-                return;
-            }
-            self.leftovers.unlent.push((ask.queue, r, amount));
-        }
-    }
-
-    /// Whether the owner got as much back this round as its steps allow.
-    fn gave_back_enough(&self, ask: &Ask<'_>, choice: &Choice, workers: u32) -> bool {
-        let Some(steps) = self.pool.policy.give_back else { return false };
-        if ask.pending.critical.as_ref().is_some_and(|window| window.holds_at(self.pool.at())) {
-            return false;
-        }
-        let r = choice.need.model;
-        let asked = choice.need.parts.saturating_mul(i64::from(workers));
-        let owed = (self.pool.tree.deserved(ask.queue, r).unwrap_or(0)
-            - self.pool.tree.total(&self.pool.now, ask.queue, r))
-        .max(0);
-        let part = i64::try_from(i128::from(owed) * i128::from(steps.owed_per_mille) / 1_000).unwrap_or(i64::MAX);
-        let given = self.given_back.get(&ask.queue).copied().unwrap_or(0);
-        given > 0 && given.saturating_add(asked) > steps.step_parts.max(part)
-    }
-
-    fn note_given_back(&mut self, ask: &Ask<'_>, job: JobAt, parts: i64) {
-        if self.pool.jobs[job].queue != ask.queue {
-            *self.given_back.entry(ask.queue).or_default() += parts;
-        }
-    }
-
-    /// Whether a job may have so much: one that can't be ended stays within the quota of the first queue above it that has one.
-    fn lends(&self, ask: &Ask<'_>, choice: &Choice, workers: u32) -> bool {
-        if ask.pending.preemptible || self.pool.policy.lends_to_unpreemptible {
-            return true;
-        }
-        let tree = &self.pool.tree;
-        times(&choice.each, workers).iter().all(|(r, amount)| {
-            tree.path(ask.queue)
-                .find_map(|node| {
-                    tree.nominal(node, *r).map(|quota| tree.total(&self.pool.fixed, node, *r) + amount <= quota)
-                })
-                .unwrap_or(true)
-        })
-    }
-
-    fn within_quota(&self, queue: QueueAt, choice: &Choice, workers: u32) -> bool {
-        let tree = &self.pool.tree;
-        times(&choice.each, workers).iter().all(|(r, amount)| {
-            tree.path(queue)
-                .find_map(|node| {
-                    tree.nominal(node, *r).map(|quota| tree.total(&self.pool.after, node, *r) + amount <= quota)
-                })
-                .unwrap_or(true)
-        })
-    }
-
-    fn fix(&mut self, ask: &Ask<'_>, choice: &Choice, workers: u32) {
-        if !ask.pending.preemptible {
-            for (r, amount) in times(&choice.each, workers) {
-                self.pool.tree.add(&mut self.pool.fixed, ask.queue, r, amount);
-            }
-        }
-    }
-
-    fn spend(&mut self, jobs: usize) {
-        if let Some(tokens) = &mut self.tokens {
-            *tokens = tokens.saturating_sub(jobs);
-        }
-    }
-
-    fn seat_of(&self, choice: &Choice, workers: u32, spots: &[Spot]) -> Seat {
-        let model = match self.pool.resources.get(choice.need.model) {
-            Some(Resource::Cards(model)) if choice.need.parts > 0 => Some(model.clone()),
-            _ => None,
-        };
-        Seat { workers, model, pieces: self.pool.pieces(spots, workers) }
-    }
-
-    fn cards(&self, choice: &Choice, workers: u32) -> Evidence {
-        let cards = CardShare::from_parts(choice.need.parts.saturating_mul(i64::from(workers)));
-        Evidence { cards, lost: CardTime::ZERO, considered: Vec::new() }
-    }
-
-    fn wait(&mut self, pending: &Pending, why: Why, considered: Vec<JobName>) {
-        let evidence = Evidence { considered, ..Evidence::default() };
-        self.push(pending, Action::Wait, Reason::Waits(why), evidence);
-    }
-
-    fn push(&mut self, pending: &Pending, action: Action, reason: Reason, evidence: Evidence) {
-        self.steps.push(Step { job: pending.name.clone(), queue: pending.queue.clone(), action, reason, evidence });
-    }
-
-    fn push_running(&mut self, at: JobAt, action: Action, reason: Reason, evidence: Evidence) {
-        let run = self.pool.jobs[at].run;
-        self.steps.push(Step { job: run.name.clone(), queue: run.queue.clone(), action, reason, evidence });
-    }
-}
-
-/// Counts the room of a reservation, so that nobody else is given it before its job's turn.
-fn hold(pool: &mut Pool<'_>, ask: &Ask<'_>, kept: &Reservation) -> Option<Held> {
-    let made_for = Resource::Cards(kept.model.clone());
-    let choice = ask
-        .choices
-        .iter()
-        .find(|choice| pool.resources.get(choice.need.model) == Some(&made_for))
-        .or(ask.choices.first())?;
-    let workers = kept.workers;
-    if workers < ask.pending.min_workers || workers > ask.pending.workers {
-        return None;
-    }
-    if !pool.fits_quota(ask.queue, &times(&choice.each, workers), View::After) {
-        return None;
-    }
-    let spots = if pool.rooms.counted() { pool.free_spots(choice, &kept.pieces, View::After)? } else { Vec::new() };
-    pool.promise(ask.queue, choice, workers, &spots);
-    Some(Held { choice: choice.clone(), workers, spots })
 }

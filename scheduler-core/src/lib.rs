@@ -3,8 +3,14 @@
 //! What this crate does not do: no input or output, no clock, no async, no floats in comparisons and no unordered maps. The same input gives
 //! the same bytes, on any machine, at any time.
 //!
-//! How to read it: a [`snapshot`] of the pool and a site's [`policy`] go into [`decide()`], a [`plan`] comes out, and
-//! [`audit()`] finds fault with any plan without knowing how it was made.
+//! How to read it. A [`snapshot`] of the pool and a site's [`policy`] go into [`decide()`], a [`plan`] comes out, each step with its reason and its
+//! evidence; [`audit()`] finds fault with any plan without sharing a line with what made it. Inside, `pool` is the snapshot by number, `order` says who is looked at
+//! next, `entitlement` and [`share`] what is whose, `victims` who gives way, `moves` who moves aside instead, `repair` what becomes of jobs that lost a host.
+//!
+//! Beside it: [`placement`] chooses hosts against fragmentation, [`mig`] cuts cards, [`sharing`] says who may share one, [`lease`] takes idle cards back, [`capacity`]
+//! advises on size, and [`replay`] runs all that happened again on a virtual clock.
+//!
+//! Units: cards in parts (18,018,000 to a card), time in milliseconds, weights and parts of things in thousandths.
 
 mod audit;
 pub mod capacity;

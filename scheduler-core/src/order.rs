@@ -12,7 +12,7 @@ use cardhour_domain::CardTime;
 use crate::entitlement::Entitlement;
 use crate::policy::Fairness;
 use crate::pool::tree::{QueueAt, ResourceAt};
-use crate::pool::{AskAt, Pool, times};
+use crate::pool::{AskAt, Choice, Pool, times};
 use crate::ratio::Ratio;
 
 /// The line: pending jobs by queue, and the best of each node.
@@ -157,12 +157,12 @@ impl Line {
     /// What share of its own a node has with a job in it.
     fn share(&self, node: QueueAt, ask: AskAt, rank: Rank, pool: &Pool<'_>, entitlement: &Entitlement) -> Ratio {
         let tree = &pool.tree;
-        let Some(queue) = tree.queues.get(node) else { return Ratio::ZERO };
-        let amounts = pool.asks[ask]
-            .choices
-            .first()
-            .map(|choice| times(&choice.each, pool.asks[ask].pending.min_workers))
-            .unwrap_or_default();
+        if node >= tree.queues.len() {
+            return Ratio::ZERO;
+        }
+        let choice = pool.asks[ask].choices.iter().min_by_key(|choice| borrows(pool, ask, choice));
+        let workers = pool.asks[ask].pending.min_workers;
+        let amounts = choice.map(|choice| times(&choice.each, workers)).unwrap_or_default();
         match pool.policy.fairness {
             Fairness::None => Ratio::ZERO,
             Fairness::BorrowShare(_) => borrow_share(pool, node, &amounts),
@@ -178,7 +178,7 @@ impl Line {
                 })
                 .max()
                 .unwrap_or(Ratio::ZERO),
-            Fairness::PastUsage => Ratio::of(self.past_part_ms[node].max(1), i128::from(queue.weight_milli)),
+            Fairness::PastUsage => Ratio::of(self.past_part_ms[node].max(1), i128::from(tree.weight_milli(node))),
         }
     }
 }
@@ -186,7 +186,7 @@ impl Line {
 /// What a node borrows with `more` of what its parent can lend, over its weight; the greatest over the resources named. Zero where it borrows nothing.
 pub(crate) fn borrow_share(pool: &Pool<'_>, node: QueueAt, more: &[(ResourceAt, i64)]) -> Ratio {
     let tree = &pool.tree;
-    let weight = tree.queues.get(node).map_or(1_000, |queue| queue.weight_milli);
+    let weight = tree.weight_milli(node);
     more.iter()
         .map(|(r, more)| {
             let borrowed = tree.shared(&pool.after, node, *r) + more - tree.subtree(node, *r);
@@ -212,16 +212,19 @@ fn rank_inside(pool: &Pool<'_>, ask: AskAt, promised: &[AskAt]) -> Rank {
 }
 
 fn rank(pool: &Pool<'_>, ask: AskAt, promised: &[AskAt]) -> Rank {
-    Rank { borrows: borrows(pool, ask), ..rank_inside(pool, ask, promised) }
+    let choices = pool.asks[ask].choices.iter();
+    Rank {
+        borrows: choices.map(|choice| borrows(pool, ask, choice)).min().unwrap_or(0),
+        ..rank_inside(pool, ask, promised)
+    }
 }
 
-/// How far up a job has to borrow: the height of the lowest queue above it that has room for it within its own quota; zero for its own.
+/// How far up a job has to borrow on one of its models: the height of the lowest queue above it that has room for it within its own quota; zero for its own.
 ///
 /// A queue that says nothing of the resource is passed over. Where nothing has room it is the height of the whole tree.
-fn borrows(pool: &Pool<'_>, ask: AskAt) -> usize {
+pub(crate) fn borrows(pool: &Pool<'_>, ask: AskAt, choice: &Choice) -> usize {
     let tree = &pool.tree;
     let queue = pool.asks[ask].queue;
-    let Some(choice) = pool.asks[ask].choices.first() else { return 0 };
     let mut rest = times(&choice.each, pool.asks[ask].pending.min_workers);
     rest.retain(|(r, _)| tree.governs(queue, *r));
     let mut height = 0;

@@ -19,6 +19,7 @@ mod sigmoid;
 #[cfg(test)]
 mod tests;
 
+pub use fragmentation::Yardstick;
 pub use mix::{Kind, TypicalMix};
 pub use placer::{Place, Placer};
 pub use policy::Policy;

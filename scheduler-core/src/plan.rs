@@ -152,6 +152,11 @@ pub enum Why {
         /// Workers it asks for.
         wanted: u32,
     },
+    /// The room there is will be a gang's that is before it, and it isn't sure to end before that starts.
+    KeptForGang {
+        /// That gang.
+        head: JobName,
+    },
     /// Others are leaving more than they were ended for; the rest is given out once it is empty.
     BeingLeft,
     /// Room could be made, but only by ending more jobs at once than the budget allows.
@@ -162,6 +167,8 @@ pub enum Why {
     GivesBackInSteps,
     /// Its lost workers find no room; it keeps the rest and waits.
     ReplacementPending,
+    /// Its queue's card-hours of the month won't last: new work starts in off-peak windows.
+    OffPeakOnly,
     /// The job before it in its queue waits, and the queue keeps its order.
     BehindHead {
         /// That job.
@@ -263,11 +270,17 @@ impl fmt::Display for Why {
                 write!(f, "the best {level}, {best}, offers {fits} of {wanted} workers")
             }
             Self::NoRoom { best: _, fits, wanted, level: _ } => write!(f, "the pool offers {fits} of {wanted} workers"),
+            Self::KeptForGang { head } => {
+                write!(f, "the room there is will be {head}'s, and it isn't sure to end before that")
+            }
             Self::BeingLeft => f.write_str("enough is being left by others, and is given out once it is empty"),
             Self::BudgetSpent => f.write_str("as many jobs as the budget allows are being ended for others already"),
             Self::OverFairShare => f.write_str("the pool is full, and its queue has its fair share already"),
             Self::GivesBackInSteps => f.write_str("its queue's quota is being given back step by step"),
             Self::ReplacementPending => f.write_str("no room for the workers it lost; it goes on waiting"),
+            Self::OffPeakOnly => {
+                f.write_str("its queue's card-hours of the month won't last, so new work starts off-peak")
+            }
             Self::BehindHead { head } => write!(f, "{head} is before it in its queue"),
         }
     }

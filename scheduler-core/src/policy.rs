@@ -42,6 +42,8 @@ pub struct Policy {
     pub moved_per_mille: u32,
     /// The most moves for one job.
     pub moves: u32,
+    /// How past usage moves what is above quota. `None`: not at all.
+    pub past_usage: Option<PastUsage>,
     /// How long a reservation holds, in ms.
     pub reservation_ms: i64,
     /// Within what span those who own quota get it back, see [`GiveBack`]. `None`: at once.
@@ -71,6 +73,8 @@ impl Default for Policy {
             tenants_share_cards: false,
             moved_per_mille: 1_000,
             moves: 16,
+            // A week: long enough to forgive a busy day, short enough to be felt.
+            past_usage: Some(PastUsage { strength_milli: 1_000, window_ms: 7 * 24 * 3_600_000 }),
             reservation_ms: 1_800_000,
             give_back: None,
         }
@@ -213,6 +217,15 @@ pub struct MinRunTable {
     pub default: MinRun,
     /// By queue.
     pub queues: BTreeMap<QueueName, MinRun>,
+}
+
+/// How past usage moves weights above quota; quota itself is never lost by having been used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PastUsage {
+    /// How strongly, in thousandths: `weight + strength × (weight − used)`.
+    pub strength_milli: u64,
+    /// The span over which the ledger's decayed usage was gathered, in ms: what the pool could have given in it is all.
+    pub window_ms: i64,
 }
 
 /// How quickly lent quota is called back, so that one owner's large job doesn't end forty small ones in one minute.

@@ -89,11 +89,72 @@ fn pour(mut left: i64, unit: i64, group: &[usize], claims: &[Claim], most: &[i64
     left
 }
 
-/// A queue's weight once its past usage is looked at, in thousandths: `weight + k × (weight − used)`, never below zero.
+/// A queue's weight once its past usage is looked at: `weight + strength × (weight − used)`, never below zero.
 ///
-/// `weight_milli`: its part of all weights. `used_milli`: its decayed card-time over what the cluster could have given in the window. It moves only what is above
+/// `weight`: its part of all weights, and `used`: its decayed card-time over what the cluster could have given in the window, both in the same fraction of one; the
+/// strength is in thousandths. It moves only what is above
 /// quota; what a queue deserves isn't lost by having used it. Source: KAI's time-based fair share.
-pub fn weight_after_usage(weight_milli: u64, used_milli: u64, strength_milli: u64) -> u64 {
-    let (weight, used, strength) = (i128::from(weight_milli), i128::from(used_milli), i128::from(strength_milli));
+pub fn weight_after_usage(weight: u64, used: u64, strength_milli: u64) -> u64 {
+    let (weight, used, strength) = (i128::from(weight), i128::from(used), i128::from(strength_milli));
     u64::try_from((weight + strength * (weight - used) / 1_000).max(0)).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn claim(deserved: i64, weight: u64, demand: i64) -> Claim {
+        Claim { deserved, weight, demand, max: None, priority: 0 }
+    }
+
+    /// 10 cards, nothing deserved, three of weight 1, 1 and 2: 2.5, 2.5 and 5; the card left over goes to the older of the two.
+    #[test]
+    fn what_cannot_be_divided_goes_to_the_largest_remainder_and_then_to_the_older() {
+        let division = divide(10, 1, &[claim(0, 1, 10), claim(0, 1, 10), claim(0, 2, 10)]);
+        assert_eq!(division, Division { shares: vec![3, 2, 5], left: 0 });
+    }
+
+    /// 12 cards; the second needs 1 of its 4, and the 3 it leaves are shared by the others: 4 + 1.5 each.
+    #[test]
+    fn what_one_cannot_use_is_shared_by_the_others() {
+        let division = divide(12, 1, &[claim(0, 1, 12), claim(0, 1, 1), claim(0, 1, 12)]);
+        assert_eq!(division, Division { shares: vec![6, 1, 5], left: 0 });
+    }
+
+    /// Source: KAI, docs/time-based-fairshare: 10 cards for 10 hours, 24 card-hours used, so 0.24; half of the weights, strength 1: 0.5 + (0.5 − 0.24).
+    #[test]
+    fn past_usage_takes_from_a_weight_what_was_used_of_the_pool() {
+        assert_eq!(weight_after_usage(500, 240, 1_000), 760);
+        assert_eq!(weight_after_usage(500, 0, 1_000), 1_000);
+        assert_eq!(weight_after_usage(100, 900, 1_000), 0);
+    }
+
+    prop_compose! {
+        fn any_claim()(deserved in 0..20i64, weight in 0..5u64, demand in 0..40i64, max in proptest::option::of(0..40i64), priority in 0..3i32) -> Claim {
+            Claim { deserved, weight, demand, max, priority }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn shares_and_what_is_left_add_up_and_nobody_gets_more_than_he_can_use(
+            claims in proptest::collection::vec(any_claim(), 0..8),
+            total in 0..200i64,
+        ) {
+            let division = divide(total, 1, &claims);
+            let promised: i64 = claims.iter().map(|claim| claim.deserved.min(claim.demand).min(claim.max.unwrap_or(i64::MAX)).max(0)).sum();
+            prop_assert_eq!(division.shares.iter().sum::<i64>() + division.left, total.max(promised));
+            for (claim, share) in claims.iter().zip(&division.shares) {
+                let most = claim.demand.min(claim.max.unwrap_or(i64::MAX));
+                prop_assert!(*share <= most.max(0) && *share >= claim.deserved.min(most).max(0));
+            }
+            // Nothing is left that somebody with a weight could use.
+            let thirsty = claims.iter().zip(&division.shares).any(|(claim, share)| {
+                claim.weight > 0 && *share < claim.demand.min(claim.max.unwrap_or(i64::MAX))
+            });
+            prop_assert!(division.left == 0 || !thirsty);
+        }
+    }
 }

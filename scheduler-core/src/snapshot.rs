@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use cardhour_domain::{CardShare, CardTime, Timestamp};
 
+use crate::capacity::BandEffect;
 use crate::names::{HostName, JobName, Model, QueueName, Tenant};
 use crate::policy::QueueRules;
 
@@ -25,6 +26,8 @@ pub struct Snapshot {
     /// What there is of each resource where [`Self::hosts`] is empty and quota isn't the measure
     /// ([`Fairness::counts_hosts`](crate::policy::Fairness::counts_hosts)).
     pub capacity: BTreeMap<Resource, i64>,
+    /// Whether this instant is in an off-peak window, for queues whose new work starts in those only.
+    pub off_peak: bool,
     /// What holds cards, including what is on its way out.
     pub running: Vec<Running>,
     /// What waits for cards.
@@ -65,6 +68,8 @@ pub struct Queue {
     pub rules: Option<QueueRules>,
     /// Card-time used lately, decayed, out of the ledger.
     pub past_usage: CardTime,
+    /// What its month's card-hours change for new work; see [`month_bucket`](crate::capacity). `None`: nothing. Running work is never ended for it.
+    pub band: Option<BandEffect>,
 }
 
 /// What a queue may have of one resource. Unit: that of the [`Resource`].

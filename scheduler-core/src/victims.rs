@@ -12,6 +12,7 @@ use cardhour_domain::Timestamp;
 
 use crate::entitlement::Entitlement;
 use crate::min_run::{self, MinRunFor};
+use crate::names::JobName;
 use crate::plan::Reason;
 use crate::policy::{Fairness, VictimCost, WithinQueue};
 use crate::pool::rooms::{HostAt, Spot, View};
@@ -67,6 +68,8 @@ pub(crate) struct NotFound {
     pub budget_spent: bool,
     /// This round's victims leave it enough; it is given that once it is empty.
     pub being_left: bool,
+    /// It is kept for a gang that has waited longer.
+    pub kept_for: Option<JobName>,
     /// Its owner got as much back as its steps allow.
     pub in_steps: bool,
 }

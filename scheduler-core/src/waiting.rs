@@ -20,6 +20,9 @@ pub(crate) fn why(pool: &Pool<'_>, entitlement: &Entitlement, ask: &Ask<'_>, mis
             return Why::NeverByQuota { most, wanted: *wanted };
         }
     }
+    if let Some(head) = &missed.kept_for {
+        return Why::KeptForGang { head: head.clone() };
+    }
     if missed.being_left {
         return Why::BeingLeft;
     }

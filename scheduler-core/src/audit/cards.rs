@@ -12,10 +12,13 @@ use super::{Case, Fault};
 
 const CARD: i64 = CardShare::PARTS_PER_CARD;
 
+/// A job, its queue, and the parts it has of a card.
+type Holder = (JobName, QueueName, i64);
+
 /// Who holds what of each host.
 pub(super) struct Cards<'a> {
     /// Parts of a card, by holder.
-    cards: BTreeMap<(HostName, u32), Vec<(JobName, QueueName, i64)>>,
+    cards: BTreeMap<(HostName, u32), Vec<Holder>>,
     /// Parts, processor and memory of a host in all.
     hosts: BTreeMap<HostName, (i64, i64, i64)>,
     case: &'a Case<'a>,

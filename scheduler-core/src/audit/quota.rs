@@ -259,7 +259,13 @@ impl<'a> Books<'a> {
             }
         };
         for queue in self.queues.values() {
-            let quota: Quota = queue.quota.get(resource).copied().unwrap_or_default();
+            let mut quota: Quota = queue.quota.get(resource).copied().unwrap_or_default();
+            if let Some(band) =
+                queue.band.filter(|band| band.borrow_per_mille < 1_000 && queue.quota.contains_key(resource))
+            {
+                let whole = quota.borrow_limit.unwrap_or(quota.nominal);
+                quota.borrow_limit = Some((i128::from(whole) * i128::from(band.borrow_per_mille) / 1_000) as i64);
+            }
             if let Some(max) = quota.max {
                 note(&queue.name, Limit::Cap, self.total(all, &queue.name, resource) - i128::from(max));
             }
@@ -352,6 +358,17 @@ pub(super) fn check(case: &Case<'_>, faults: &mut Vec<Fault>) {
             books.apply(&mut now, case, step, false);
         }
         books.apply(&mut after, case, step, true);
+    }
+    for step in &case.plan.steps {
+        let (Action::Admit(_) | Action::Reserve { .. }, Some(job)) = (&step.action, case.pending.get(&step.job)) else {
+            continue;
+        };
+        let critical = job.critical.as_ref().is_some_and(|window| window.holds_at(case.snapshot.at));
+        let promised = case.snapshot.reservations.iter().any(|kept| kept.job == job.name);
+        let only = books.path(&job.queue).into_iter().find(|queue| queue.band.is_some_and(|band| band.off_peak_only));
+        if let Some(queue) = only.filter(|_| !critical && !promised && !case.snapshot.off_peak) {
+            faults.push(Fault::QuotaPassed { queue: queue.name.clone() });
+        }
     }
     resources.sort();
     resources.dedup();

@@ -285,7 +285,8 @@ fn swap_back(
             .iter()
             .map(|(resource, _)| {
                 let borrowed = (books.counted(all, queue, resource) - books.holds(queue, resource)).max(0);
-                (borrowed, i128::from(queue.weight_milli))
+                let of_band = queue.band.map_or(1_000, |band| i128::from(band.weight_per_mille));
+                (borrowed, i128::from(queue.weight_milli) * of_band / 1_000)
             })
             .collect()
     };
@@ -354,7 +355,17 @@ fn needless(case: &Case<'_>, group: &Group<'_>, run: &Running, before: &Use, fau
             return false;
         };
         let is_mine = books.path(&run.queue).iter().any(|queue| queue.name == mine.name);
-        is_mine && asked.iter().any(|(resource, _)| books.uses_more_than_quota(case, &then, mine, resource))
+        // Where quota is the measure, the asker's own queue mustn't borrow either.
+        let path = books.path(&group.asker.queue);
+        let judged: Vec<&Queue> = if case.policy.fairness.counts_hosts() {
+            vec![mine]
+        } else {
+            let upto = path.iter().position(|queue| queue.name == mine.name).map_or(path.len(), |at| at + 1);
+            path.into_iter().take(upto).collect()
+        };
+        let over =
+            |queue: &&Queue| asked.iter().any(|(resource, _)| books.uses_more_than_quota(case, &then, queue, resource));
+        is_mine && judged.iter().any(over)
     });
     let takes_its_place = seat.pieces.iter().any(|piece| run.pieces.iter().any(|other| overlap(piece, other)));
     if fits_quota && !takes_its_place && !loses_claim {

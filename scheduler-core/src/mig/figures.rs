@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(all(Model::A100Of40), [1, 1, 1, 2, 3, 4, 7]);
         assert_eq!(all(Model::H200Of141), [1, 1, 1, 2, 3, 4, 8]);
         assert_eq!(all(Model::B200Of180), [2, 2, 2, 3, 6, 8, 16]);
-        assert_eq!(all(Model::A30), []);
+        assert!(all(Model::A30).is_empty());
     }
 
     #[test]

@@ -12,6 +12,31 @@ use crate::snapshot::{Queue, Quota, Resource, Snapshot};
 /// What a resource has that no quota speaks of.
 pub(crate) const UNLIMITED: i64 = i64::MAX / 4;
 
+/// More than this of anything, a million times what the largest pool has, is as good as no limit; sums of it stay in range.
+const MOST: i64 = 1_000_000_000_000_000;
+
+fn bounded(quota: Quota) -> Quota {
+    let within = |amount: i64| amount.clamp(0, MOST);
+    Quota {
+        nominal: within(quota.nominal),
+        borrow_limit: quota.borrow_limit.map(within),
+        lend_limit: quota.lend_limit.map(within),
+        max: quota.max.map(within),
+    }
+}
+
+/// What the month's band leaves of the borrow limit; where there is none, of as much as its own quota.
+fn banded(quota: Quota, queue: &Queue) -> Quota {
+    match queue.band {
+        Some(band) if band.borrow_per_mille < 1_000 => {
+            let limit =
+                i128::from(quota.borrow_limit.unwrap_or(quota.nominal)) * i128::from(band.borrow_per_mille) / 1_000;
+            Quota { borrow_limit: i64::try_from(limit).ok(), ..quota }
+        }
+        Some(_) | None => quota,
+    }
+}
+
 /// A queue by number.
 pub(crate) type QueueAt = usize;
 /// A resource by number.
@@ -102,7 +127,11 @@ impl<'a> Tree<'a> {
         let width = resources.len();
         let mut quota = Vec::with_capacity(nodes * width);
         for queue in &queues {
-            quota.extend(resources.iter().map(|resource| queue.quota.get(resource).copied()));
+            quota.extend(
+                resources
+                    .iter()
+                    .map(|resource| queue.quota.get(resource).copied().map(|quota| banded(bounded(quota), queue))),
+            );
         }
         quota.resize(nodes * width, None);
         let mut tree = Self {
@@ -167,6 +196,14 @@ impl<'a> Tree<'a> {
     /// Nothing in use.
     pub fn unused(&self) -> Used {
         Used { shared: vec![0; self.subtree.len()], total: vec![0; self.subtree.len()] }
+    }
+
+    /// Its weight, less what its month's band takes.
+    pub fn weight_milli(&self, node: QueueAt) -> u64 {
+        self.queues.get(node).map_or(1_000, |queue| {
+            let left = queue.band.map_or(1_000, |band| u128::from(band.weight_per_mille));
+            u64::try_from(u128::from(queue.weight_milli) * left / 1_000).unwrap_or(u64::MAX)
+        })
     }
 
     /// Its own quota of a resource, where it has one.

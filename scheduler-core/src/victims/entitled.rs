@@ -194,7 +194,8 @@ fn stage(hunt: &Hunt<'_, '_>, queue: QueueAt, candidate: Candidate) -> Option<St
         let (mine, theirs) = hunt.branches(queue)?;
         let owner = is_owner(hunt, mine);
         let borrower = is_borrower(hunt, mine);
-        if !owner && !(borrower && leaves_quota(hunt, queue, theirs, candidate)) {
+        let allowed = owner || borrower && leaves_quota(hunt, queue, theirs, candidate);
+        if !allowed {
             return None;
         }
         let above_fair = is_over(hunt, queue, theirs, |node, r| match hunt.pool.policy.fairness {

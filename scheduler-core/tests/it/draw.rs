@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use cardhour_domain::{CardShare, CardTime, Timestamp};
+use cardhour_scheduler_core::capacity::BandEffect;
 use cardhour_scheduler_core::names::{HostName, Model, QueueName};
 use cardhour_scheduler_core::policy::{
     Fairness, GiveBack, MinRun, MinRunTable, NodeFailure, Order, QueueRules, Reclaim, ShareRules, VictimCost,
@@ -59,8 +60,16 @@ pub fn pool(seed: u64) -> (Snapshot, Policy) {
         .collect();
     let running = running(&mut chance, &hosts, &leaves, at);
     let pending = (0..chance.below(12)).map(|number| pending(&mut chance, number, &leaves, models, at)).collect();
-    let mut snapshot =
-        Snapshot { at, queues, hosts, capacity: BTreeMap::new(), running, pending, reservations: Vec::new() };
+    let mut snapshot = Snapshot {
+        at,
+        queues,
+        hosts,
+        capacity: BTreeMap::new(),
+        off_peak: chance.percent(50),
+        running,
+        pending,
+        reservations: Vec::new(),
+    };
     if chance.percent(15)
         && let Some(host) = snapshot.hosts.first_mut()
     {
@@ -168,6 +177,11 @@ fn queues(chance: &mut Chance, models: &[&str], hosts: &[Host]) -> Vec<Queue> {
             tenant: chance.percent(30).then(|| "t1".into()),
             rules: None,
             past_usage: CardTime::from_part_ms(i128::from(CARD) * 3_600_000 * i128::from(chance.below(40))),
+            band: chance.percent(8).then(|| BandEffect {
+                weight_per_mille: 500,
+                borrow_per_mille: 500 * chance.below(2) as u32,
+                off_peak_only: chance.percent(50),
+            }),
         });
     }
     queues

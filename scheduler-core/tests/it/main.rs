@@ -4,6 +4,8 @@ mod cases;
 mod draw;
 mod faults;
 mod properties;
+mod rules;
 mod size;
+mod table;
 mod told;
 mod world;

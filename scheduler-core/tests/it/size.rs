@@ -47,6 +47,7 @@ fn large(hosts: u64, queues: u64, running: u64, pending: u64) -> Snapshot {
         tenant: None,
         rules: None,
         past_usage: CardTime::ZERO,
+        band: None,
     };
     let mut tree = Vec::new();
     for org in 0..orgs {
@@ -127,6 +128,7 @@ fn large(hosts: u64, queues: u64, running: u64, pending: u64) -> Snapshot {
         queues: tree,
         hosts: all,
         capacity: BTreeMap::new(),
+        off_peak: false,
         running: jobs,
         pending: waiting,
         reservations: Vec::new(),

@@ -6,8 +6,10 @@ use cardhour_domain::{CardTime, Timestamp};
 use cardhour_scheduler_core::disruption::{Amount, TaskBudget, tasks_to_withdraw};
 use cardhour_scheduler_core::fullness::{Dimension, score_milli};
 use cardhour_scheduler_core::lowered_quota::{reclaimable, smallest_first};
+use cardhour_scheduler_core::mig::{Axis, Placement, Shape, State, fit_together};
 use cardhour_scheduler_core::min_run::{least_run_ms, may_take};
 use cardhour_scheduler_core::names::QueueName;
+use cardhour_scheduler_core::placement::{Kind, TypicalMix, Yardstick};
 use cardhour_scheduler_core::share::{Claim, divide};
 use cardhour_scheduler_core::snapshot::{Host, HostState, Queue, Window};
 use cardhour_scheduler_core::windows::{is_open_to, preferred};
@@ -33,8 +35,10 @@ pub fn answer(case: &Value) -> Option<Vec<String>> {
         windows(case)
     } else if asks("card_score") {
         scores(case)
-    } else if asks("fragment_milli") || !setup["mig"].is_null() {
-        Err("what this asks for isn't joined to the runner yet".to_owned())
+    } else if asks("fragment_milli") {
+        fragments(case)
+    } else if !setup["mig"].is_null() {
+        slices(case)
     } else {
         return None;
     };
@@ -147,6 +151,7 @@ fn tree_of(names: &[QueueName]) -> Snapshot {
             tenant: None,
             rules: None,
             past_usage: CardTime::ZERO,
+            band: None,
         })
         .chain([Queue {
             parent: None,
@@ -158,6 +163,7 @@ fn tree_of(names: &[QueueName]) -> Snapshot {
             tenant: None,
             rules: None,
             past_usage: CardTime::ZERO,
+            band: None,
         }])
         .collect();
     Snapshot {
@@ -165,6 +171,7 @@ fn tree_of(names: &[QueueName]) -> Snapshot {
         queues,
         hosts: Vec::new(),
         capacity: BTreeMap::new(),
+        off_peak: false,
         running: Vec::new(),
         pending: Vec::new(),
         reservations: Vec::new(),
@@ -305,4 +312,58 @@ fn scores(case: &Value) -> Said {
 
 fn whole(of: &Value, key: &str) -> Result<i64, String> {
     of[key].as_i64().ok_or_else(|| format!("no whole number `{key}` in {of}"))
+}
+
+/// Card milli that a workload could not use, and the same weighted by how often it comes.
+fn fragments(case: &Value) -> Said {
+    let host = &case["setup"]["host"];
+    let left: Vec<u32> =
+        setup::list(host, "gpu_left_milli")?.iter().filter_map(|left| left.as_u64().map(|left| left as u32)).collect();
+    let (mut fragments, mut expected) = (Vec::new(), Vec::new());
+    for row in setup::list(case, "incoming")? {
+        let workload = &row["workload"];
+        let kind = Kind {
+            cpu_milli: whole(workload, "cpu_milli")? as u64,
+            card_milli: whole(workload, "gpu_milli")? as u32,
+            cards: whole(workload, "cards")? as u32,
+            models: Vec::new(),
+        };
+        let alone = Yardstick::new(&TypicalMix { kinds: vec![(kind, 1)], total: 1 }, None);
+        let fragment = alone.unusable(whole(host, "cpu_left_milli")? as u64, &left);
+        fragments.push(json!(fragment));
+        expected.push(match &workload["popularity"] {
+            Value::Null => Value::Null,
+            popularity => json!(fragment as f64 * popularity.as_f64().ok_or("not a number")?),
+        });
+    }
+    Ok(BTreeMap::from([
+        ("fragment_milli".to_owned(), Value::Array(fragments)),
+        ("expected_fragment".to_owned(), Value::Array(expected)),
+    ]))
+}
+
+/// Whether instances fit on a card beside what is taken. The case says what is taken as starts and sizes on the axis of memory.
+fn slices(case: &Value) -> Said {
+    let shapes: Vec<(Shape, i64)> = case["setup"]["mig"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(name, row)| Ok((Shape::from_name(name).ok_or_else(|| format!("no shape {name}"))?, whole(row, "size")?)))
+        .collect::<Result<_, String>>()?;
+    let mut feasible = Vec::new();
+    for row in setup::list(case, "incoming")? {
+        let mut taken = Vec::new();
+        for place in setup::list(&row, "occupied")? {
+            let (start, size) = (place[0].as_i64().ok_or("no start")?, place[1].as_i64().ok_or("no size")?);
+            let shape = shapes.iter().find(|(_, of)| *of == size).ok_or_else(|| format!("no shape of {size}"))?.0;
+            taken.push(Placement { shape, start: start as u8 });
+        }
+        let state = State::of(Axis::Eight, taken).map_err(|refusal| format!("{refusal:?}"))?;
+        let wanted: Vec<Shape> = setup::list(&row, "want")?
+            .iter()
+            .map(|name| name.as_str().and_then(Shape::from_name).ok_or_else(|| format!("no shape {name}")))
+            .collect::<Result<_, _>>()?;
+        feasible.push(json!(fit_together(state, &wanted).is_some()));
+    }
+    Ok(BTreeMap::from([("feasible".to_owned(), Value::Array(feasible))]))
 }

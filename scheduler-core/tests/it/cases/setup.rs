@@ -86,7 +86,10 @@ pub fn read(case: &Value) -> Result<Read> {
         capacity.insert(gpu(), there);
     }
     let pending = incoming.iter().enumerate().map(|(number, job)| ask(job, number, at)).collect::<Result<Vec<_>>>()?;
-    Ok(Read { snapshot: Snapshot { at, queues, hosts, capacity, running, pending, reservations: Vec::new() }, policy })
+    Ok(Read {
+        snapshot: Snapshot { at, queues, hosts, capacity, off_peak: false, running, pending, reservations: Vec::new() },
+        policy,
+    })
 }
 
 /// What a case's policy block says, above what peers have: no budget, no least run, no cool-down, and no eye for checkpoints.
@@ -247,6 +250,7 @@ fn queue(node: &Value, setup: &Value, cluster: i64) -> Result<Queue> {
         tenant: node["tenant"].as_str().map(Into::into),
         rules: if node["policy"].is_object() { Some(rules(&node["policy"], common)?) } else { None },
         past_usage: past,
+        band: None,
     })
 }
 
