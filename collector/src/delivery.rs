@@ -51,7 +51,6 @@ mod retry;
 mod service;
 #[cfg(test)]
 mod tests;
-mod tls;
 
 use crate::spool::{SpoolError, folder};
 use bucket::Store;
@@ -121,22 +120,9 @@ pub enum DeliveryError {
         /// Why not.
         reason: String,
     },
-    /// The certificates can't be read.
-    #[error("cannot read certificates from {}: {reason}", path.display())]
-    Certificates {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        reason: String,
-    },
-    /// The system has no certificates.
-    #[error(
-        "the system has no certificates to know the service by ({reason}): install them (package ca-certificates), or name a file of them"
-    )]
-    NoSystemCertificates {
-        /// What was found.
-        reason: String,
-    },
+    /// There are no certificates to know the service by.
+    #[error(transparent)]
+    Certificates(#[from] cardhour_reach::https::CertificateError),
 }
 
 /// Why segments stay in the spool for now.

@@ -9,7 +9,6 @@
 pub mod aliases;
 pub mod capabilities;
 pub mod cgroup;
-pub mod command;
 pub mod controller;
 pub mod environ;
 pub mod gres;

@@ -6,12 +6,14 @@
 #   slurm-lab.sh down      ends what `up` started, by its pids, and removes the folder
 #
 # Needs root, but neither systemd nor a driver: Slurm only wants its devices to be character devices. Node gpuN has the cards
-# (N-1)*$GPUS … N*$GPUS-1. Settings: LAB, NODES, GPUS, BASE (first of 10 + $NODES ports on 127.0.0.1), USERS (two that are made and removed).
+# (N-1)*$GPUS … N*$GPUS-1. Settings: LAB, NODES, GPUS, BASE (first of 10 + $NODES ports on 127.0.0.1), USERS (two that are made and removed),
+# ENFORCE (which limits hold; with `safe` at its end, a limit that is lowered ends no running job).
 set -euo pipefail
 LAB=${LAB:-/tmp/slurm-lab}
 NODES=${NODES:-2}
 GPUS=${GPUS:-4}
 BASE=${BASE:-16810}
+ENFORCE=${ENFORCE:-associations,limits,qos}
 read -r ALICE BOB <<<"${USERS:-labalice labbob}"
 HOST=$(hostname -s)
 SOCK=$LAB/run/munge/munge.socket
@@ -123,7 +125,7 @@ AccountingStorageType=accounting_storage/slurmdbd
 AccountingStorageHost=127.0.0.1
 AccountingStoragePort=$((BASE + 2))
 AccountingStoragePass=$SOCK
-AccountingStorageEnforce=associations,limits,qos
+AccountingStorageEnforce=$ENFORCE
 AccountingStorageTRES=gres/gpu,gres/gpu:h100
 AccountingStoreFlags=job_comment
 JobAcctGatherType=jobacct_gather/linux
@@ -208,5 +210,5 @@ case ${1:-} in
 install) install_packages ;;
 up) up ;;
 down) down ;;
-*) sed -n '2,9p' "$0" ;;
+*) sed -n '2,10p' "$0" ;;
 esac

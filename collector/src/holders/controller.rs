@@ -3,10 +3,10 @@
 //! A node asks which jobs are on it now and then, and at once when a job comes or goes that it sees by itself; what it knows of a job it asks
 //! once a run. So a controller of a thousand nodes isn't asked for all its jobs by each of them at each look.
 
-use super::command::{self, CommandError};
 use super::job_record::{JobRecord, is_holding};
 use super::{job_json, scontrol};
 use cardhour_domain::{Name, Timestamp};
+use cardhour_reach::command::{self, CommandError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;

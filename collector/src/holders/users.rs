@@ -3,8 +3,8 @@
 //! Asked of the system as `getent` does it, by the command itself: names may come from a directory over the network that hangs, and a
 //! command can be ended.
 
-use super::command;
 use cardhour_domain::Name;
+use cardhour_reach::command;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::Duration;

@@ -103,7 +103,9 @@ impl Pool {
         }
         let queues = queues(cluster, owners, quotas, past);
         let (capacity, reservations) = (BTreeMap::new(), Vec::new());
-        let snapshot = Snapshot { at, queues, hosts, capacity, running, pending, reservations };
+        // No queue is held to off-peak hours: month bands don't come from the books yet.
+        let off_peak = false;
+        let snapshot = Snapshot { at, queues, hosts, capacity, off_peak, running, pending, reservations };
         Self { cluster: cluster.clone(), snapshot, left_out }
     }
 
@@ -317,5 +319,6 @@ fn queue(name: QueueName, parent: Option<QueueName>) -> Queue {
         tenant: None,
         rules: None,
         past_usage: CardTime::ZERO,
+        band: None,
     }
 }

@@ -32,16 +32,22 @@ pub struct Lab {
     pub folder: PathBuf,
     base: u32,
     users: String,
+    enforce: &'static str,
 }
 
 impl Lab {
     /// Starts it.
     pub fn up() -> Self {
+        Self::up_enforcing("associations,limits,qos")
+    }
+
+    /// Starts it with these words for `AccountingStorageEnforce`.
+    pub fn up_enforcing(enforce: &'static str) -> Self {
         // Folder, ports and users of its own: several may run on one machine.
         let number = std::process::id();
         let base = 20_000 + (number % 900) * 14;
         let users = format!("lab{number}a lab{number}b");
-        let lab = Self { folder: format!("/tmp/cardhour-slurm-{number}").into(), base, users };
+        let lab = Self { folder: format!("/tmp/cardhour-slurm-{number}").into(), base, users, enforce };
         lab.script("up");
         lab
     }
@@ -54,6 +60,7 @@ impl Lab {
             .env("LAB", &self.folder)
             .env("BASE", self.base.to_string())
             .env("USERS", &self.users)
+            .env("ENFORCE", self.enforce)
             .stdout(std::process::Stdio::null())
             .status();
         assert!(status.as_ref().is_ok_and(|status| status.success()), "slurm-lab.sh {what}: {status:?}");

@@ -3,7 +3,7 @@
 //! A connector of our own, since ureq's asks for features of rustls that the rest of the tree does without. It is joined by
 //! `ureq::unversioned`, which may change with any minor version of ureq: the workspace's manifest allows one.
 
-use super::DeliveryError;
+use super::https::CertificateError;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -17,13 +17,13 @@ use ureq::unversioned::transport::{
 };
 
 /// Wraps connections in TLS.
-pub(super) struct TlsConnector {
+pub(crate) struct TlsConnector {
     config: Arc<ClientConfig>,
 }
 
 impl TlsConnector {
     /// Trusts those of `ca_file` alone, else the system's.
-    pub(super) fn new(ca_file: Option<&Path>) -> Result<Self, DeliveryError> {
+    pub(crate) fn new(ca_file: Option<&Path>) -> Result<Self, CertificateError> {
         let roots = match ca_file {
             Some(path) => roots_of(path)?,
             None => system_roots()?,
@@ -38,8 +38,8 @@ impl TlsConnector {
     }
 }
 
-fn roots_of(path: &Path) -> Result<RootCertStore, DeliveryError> {
-    let failed = |reason: String| DeliveryError::Certificates { path: path.to_owned(), reason };
+fn roots_of(path: &Path) -> Result<RootCertStore, CertificateError> {
+    let failed = |reason: String| CertificateError::Unreadable { path: path.to_owned(), reason };
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_file_iter(path).map_err(|error| failed(error.to_string()))? {
         let certificate = certificate.map_err(|error| failed(error.to_string()))?;
@@ -48,14 +48,14 @@ fn roots_of(path: &Path) -> Result<RootCertStore, DeliveryError> {
     if roots.is_empty() { Err(failed("there is none in it".to_owned())) } else { Ok(roots) }
 }
 
-fn system_roots() -> Result<RootCertStore, DeliveryError> {
+fn system_roots() -> Result<RootCertStore, CertificateError> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
     // Systems have a few that are too old to be parsed.
     let (added, _) = roots.add_parsable_certificates(found.certs);
     if added == 0 {
         let reason = found.errors.first().map_or_else(|| "none found".to_owned(), ToString::to_string);
-        return Err(DeliveryError::NoSystemCertificates { reason });
+        return Err(CertificateError::NoneOfSystem { reason });
     }
     Ok(roots)
 }
