@@ -26,6 +26,12 @@ pub struct Standing {
 }
 
 impl Reading {
+    /// The last moment that any record speaks of: until then it is known who held cards. None of an empty ledger.
+    pub fn last_word(&self) -> Option<Timestamp> {
+        let said = self.facts.of(&JOBS).files.iter().filter_map(|file| file.bounds("as_of"));
+        said.map(|(_, last)| last).max()
+    }
+
     /// Who held cards and who waited at `at`. Of an open attempt that is known up to its source's last word; later it isn't among them.
     pub async fn standing(&self, at: Timestamp) -> Result<Standing, Error> {
         let just = Interval::new(at, at.checked_add_ms(1).ok_or_else(|| Error::damaged(JOBS.name, format!("{at}")))?);
@@ -107,5 +113,7 @@ mod tests {
         let later = pool.ledger.read().await.unwrap().standing(at("2026-03-03T07:00:00")).await.unwrap();
         assert_eq!(ids(&later.running), ["2"]);
         assert_eq!(later.outages.len(), 1, "a2 is out from 06:00");
+        let last = pool.ledger.read().await.unwrap().last_word();
+        assert_eq!(last, Some(at("2026-03-03T09:10:00")), "job 2 ended last");
     }
 }

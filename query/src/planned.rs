@@ -51,12 +51,11 @@ impl Books {
     pub async fn plan(&self, asked: Option<Timestamp>) -> Result<Planned, Error> {
         let quotas = self.quotas()?;
         let reading = self.ledger().read().await?;
-        let Some(extent) = reading.extent() else {
+        let Some(last) = reading.last_word() else {
             let mut table = table("plan, empty books".to_owned(), Vec::new());
             self.remark(&mut table);
             return Ok(Planned { table, is_faulty: false });
         };
-        let last = Timestamp::from_unix_ms(extent.end().unix_ms() - 1);
         let at = asked.map_or(last, |asked| asked.min(last));
         let standing = reading.standing(at).await?;
         let past = self.past_usage(&reading, at).await?;
