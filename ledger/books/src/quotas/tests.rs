@@ -16,6 +16,7 @@ fn quotas_are_of_owners_and_models() {
         [
             Quota {
                 holder: holder(None, "acme"),
+                cluster: None,
                 cards: cards(64, None, Some(16), Some(96)),
                 weight_milli: Some(1_500)
             },
