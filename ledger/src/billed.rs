@@ -13,7 +13,7 @@ use crate::tables::statements::{STATEMENTS, batch as statements_batch};
 use crate::{Error, Reading};
 use arrow::compute::concat_batches;
 use arrow::record_batch::RecordBatch;
-use cardhour_books::bill::Hole;
+use cardhour_books::bill::{Hole, describe_holes};
 use cardhour_books::prices::{OtherCurrency, PriceBook};
 use cardhour_books::report::ReportInput;
 use cardhour_books::slots::Slots;
@@ -45,6 +45,8 @@ pub struct Billed {
     pub holes: Vec<Hole>,
     /// Costs that could not be booked, each in words.
     pub unbooked: Vec<String>,
+    /// Of closed months, what later facts owe and no open month can take, each in words: in a currency of before, or without a price in the book they keep.
+    pub uncorrected: Vec<String>,
     /// Attempts that held a card when it met a fatal fault of its own.
     pub sick: BTreeSet<AttemptKey>,
     /// How it was closed; none while it is open.
@@ -102,18 +104,26 @@ impl Reading {
         during: Option<Interval>,
     ) -> Result<Result<Option<PriceBook>, OtherCurrency>, Error> {
         let mut from = None;
-        let mut asked = Vec::new();
-        for (until, book) in self.books_in_turn(open, zone)? {
+        let (mut asked, mut has_prices) = (Vec::new(), false);
+        let mut books = self.books_in_turn(open, zone)?;
+        if let (None, Some(closed), Some((_, book))) = (open, &self.closed, books.first()) {
+            // Nothing that is open has a price.
+            let none = book.without_prices();
+            books.insert(0, (Some(closed.during.start()), none.clone()));
+            books.push((None, none));
+        }
+        for (until, book) in books {
             let is_asked = |during: Interval| {
                 from.is_none_or(|from| from < during.end()) && until.is_none_or(|until| during.start() < until)
             };
             if during.is_none_or(is_asked) {
+                has_prices |= !book.prices().is_empty();
                 asked.push((until, book));
             }
             from = until;
         }
         let asked: Vec<(Option<Timestamp>, &PriceBook)> = asked.iter().map(|(until, book)| (*until, book)).collect();
-        Ok(if asked.is_empty() { Ok(None) } else { PriceBook::in_turn(&asked).map(Some) })
+        Ok(if !has_prices { Ok(None) } else { PriceBook::in_turn(&asked).map(Some) })
     }
 
     /// A stretch in pieces over each of which the price books in force are of one currency, in order, each with them.
@@ -169,22 +179,22 @@ impl Reading {
         let (slots, input) = self.month(month, zone, terms.book, false).await?;
         let sources = Sources::load(self, zone).await?;
         let beside = Beside::of(&sources, month).await?;
-        let Draft { mut entries, rates, holes, mut unbooked } = beside.draft(month, &input, &slots, terms, None);
-        let mut digests = BTreeMap::new();
+        let Draft { mut entries, rates, holes, unbooked } = beside.draft(month, &input, &slots, terms, None);
+        let (mut digests, mut uncorrected) = (BTreeMap::new(), Vec::new());
         if self.open_month().is_none_or(|open| open == month) {
             digests.insert(month, sources.digest(month).await?);
         }
         if self.open_month() == Some(month) {
             let corrected = self.corrections(month, zone, &sources, Unchanged::PassedOver).await?;
             digests.extend(corrected.sources);
-            unbooked.extend(corrected.unbooked);
+            uncorrected.extend(corrected.unbooked);
             for entry in corrected.entries {
                 if entry.amount.currency() == terms.book.currency() {
                     entries.push(entry);
                 } else {
                     // Whoever closes over it is told again the next time.
                     digests.remove(&entry.key.original_period);
-                    unbooked.push(in_another_currency(&entry, terms.book));
+                    uncorrected.push(in_another_currency(&entry, terms.book));
                 }
             }
         }
@@ -202,6 +212,7 @@ impl Reading {
             rates,
             holes,
             unbooked,
+            uncorrected,
             sick,
             closing: None,
             sources,
@@ -230,9 +241,23 @@ impl Reading {
             return Err(Error::damaged(ENTRIES.name, what));
         }
         let (rates, sick) = (closing.absorbed_rates()?, closing.sick()?);
-        let (holes, unbooked, sources) = (Vec::new(), Vec::new(), BTreeMap::new());
+        let (holes, unbooked, uncorrected, sources) = (Vec::new(), Vec::new(), Vec::new(), BTreeMap::new());
         let (month, closing) = (closing.month, Some(closing.clone()));
-        Ok(Billed { month, statements, input, slots, book, policy, rates, holes, unbooked, sick, closing, sources })
+        Ok(Billed {
+            month,
+            statements,
+            input,
+            slots,
+            book,
+            policy,
+            rates,
+            holes,
+            unbooked,
+            uncorrected,
+            sick,
+            closing,
+            sources,
+        })
     }
 
     /// The entries that a closed month comes to by what was frozen with it: those that were booked, but for its corrections.
@@ -280,8 +305,11 @@ impl Reading {
             let (slots, input) = self.month(closing.month, zone, &book, true).await?;
             let (terms, rates) = (Terms { book: &book, policy: &policy }, closing.absorbed_rates()?);
             let beside = Beside::of(sources, closing.month).await?;
-            let Draft { entries: fresh, unbooked: lacking, .. } =
+            let Draft { entries: fresh, unbooked: mut lacking, holes, .. } =
                 beside.draft(closing.month, &input, &slots, terms, rates.as_ref());
+            // Its price book can't change any more: what came later and has no price in it is told of, and stands in no statement.
+            lacking
+                .extend(describe_holes(&holes).into_iter().map(|hole| format!("of {}, closed: {hole}", closing.month)));
             if !lacking.is_empty() {
                 // Whoever closes over it is told again the next time.
                 corrected.sources.remove(&closing.month);

@@ -6,7 +6,7 @@ use crate::store::{FileView, Snapshot, Store};
 use crate::tables::closings::{self, CLOSINGS, Closing};
 use crate::tables::entries::{self, ENTRIES};
 use crate::tables::frozen::{CLOSED_JOBS, CLOSED_NODES, CLOSED_RESERVATIONS, CLOSED_USAGE, framed_rows};
-use crate::tables::reservations;
+use crate::tables::{OF_CLOSINGS, reservations};
 use cardhour_books::cluster::Frame;
 use cardhour_books::prices::PriceBook;
 use cardhour_books::site::{Node, Reservation};
@@ -32,9 +32,14 @@ impl Closed {
     pub(crate) async fn load(store: &Store, zone: Zone) -> Result<Option<Self>, Error> {
         let Some(snapshot) = store.open(&CLOSINGS).await? else {
             // A closing makes its table before it freezes anything.
-            return match store.open(&ENTRIES).await? {
+            let frozen = OF_CLOSINGS.iter().filter(|table| table.name != CLOSINGS.name);
+            let there = futures::future::try_join_all(frozen.map(|table| store.open(table))).await?;
+            return match there.into_iter().flatten().next() {
                 None => Ok(None),
-                Some(_) => Err(Error::damaged(CLOSINGS.name, "it is not there, and entries of closed months are")),
+                Some(one) => {
+                    let what = format!("it is not there, and {} is: closed months would be open again", one.table.name);
+                    Err(Error::damaged(CLOSINGS.name, what))
+                }
             };
         };
         let mut closings = all(&snapshot).await?;

@@ -125,7 +125,11 @@ impl Reading {
         let files = self.usage_files(covers);
         let mut cells = cells_of(&self.usage, files, slots, live, names.clone(), Part::Outside(closed.during)).await?;
         for (i, closing) in (0..).zip(&closed.closings) {
-            let Some(index) = indexes.remove(&Some(i)) else { continue };
+            if closing.month.interval(slots.billing_zone()).overlap(covers).is_none() {
+                continue;
+            }
+            // A month in which nobody held anything has free cards all the same.
+            let index = indexes.remove(&Some(i)).unwrap_or_default();
             let files = Closed::files(&closed.usage, closing);
             cells.extend(cells_of(&closed.usage, files, slots, index, names.clone(), Part::All).await?);
         }

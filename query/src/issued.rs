@@ -48,8 +48,9 @@ impl Books {
                 unpriced.card_hours()
             ));
         }
-        let is_whole = unpriced.is_zero() && billed.unbooked.is_empty();
-        remarks.extend(billed.unbooked.iter().map(|cost| format!("In no statement: {cost}")));
+        let is_whole = unpriced.is_zero() && billed.unbooked.is_empty() && billed.uncorrected.is_empty();
+        remarks
+            .extend(billed.unbooked.iter().chain(&billed.uncorrected).map(|what| format!("In no statement: {what}")));
         if prices.is_some() && billed.closing.is_some() {
             remarks.push("The month is closed, and keeps the prices that it was closed by".to_owned());
         }

@@ -344,7 +344,7 @@ impl Books {
 /// What of an open month is in no statement, in words.
 pub(crate) fn left_out(billed: &BilledMonth) -> Vec<String> {
     let mut out = describe_holes(&billed.holes);
-    out.extend(billed.unbooked.iter().map(|cost| format!("in no statement: {cost}")));
+    out.extend(billed.unbooked.iter().chain(&billed.uncorrected).map(|what| format!("in no statement: {what}")));
     out
 }
 

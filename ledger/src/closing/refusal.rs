@@ -58,6 +58,11 @@ pub enum Refusal {
         /// Which, and why, in words.
         costs: Vec<String>,
     },
+    /// Later facts of closed months owe what can't stand in it.
+    Uncorrected {
+        /// Each, in words.
+        owed: Vec<String>,
+    },
     /// Too little of it is proven.
     Coverage {
         /// What of it: the held time, or the pool's.
@@ -84,7 +89,7 @@ impl Refusal {
     /// Whether a reason that is signed by name is enough to close the month nevertheless.
     pub fn yields_to_sign_off(&self) -> bool {
         match self {
-            Self::EarlierOpen { .. } | Self::Coverage { .. } | Self::AsOf { .. } => true,
+            Self::EarlierOpen { .. } | Self::Uncorrected { .. } | Self::Coverage { .. } | Self::AsOf { .. } => true,
             Self::NotOver { .. }
             | Self::BeforeTheFirst { .. }
             | Self::Nothing { .. }
@@ -111,6 +116,9 @@ impl fmt::Display for Refusal {
             ),
             Self::Holes { holes } => write!(f, "the price book has holes: {}", holes.join("; ")),
             Self::Unbooked { costs } => write!(f, "costs can't be booked: {}", costs.join("; ")),
+            Self::Uncorrected { owed } => {
+                write!(f, "closed months owe what can't stand in this one: {}", owed.join("; "))
+            }
             Self::Coverage { of, proven, least } => {
                 let percent = |part: &Decimal| (part * Decimal::ONE_HUNDRED).normalize();
                 write!(f, "{} % of {of} is proven, and {} % has to be", percent(proven), percent(least))
@@ -158,6 +166,9 @@ pub(super) async fn refusals(
     }
     if !billed.unbooked.is_empty() {
         out.push(Refusal::Unbooked { costs: billed.unbooked.clone() });
+    }
+    if !billed.uncorrected.is_empty() {
+        out.push(Refusal::Uncorrected { owed: billed.uncorrected.clone() });
     }
     let least = billed.policy.minimum_coverage();
     for (of, proven) in [("the held time", coverage.proven()), ("the pool's time", pool(billed))] {

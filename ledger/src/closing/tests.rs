@@ -6,11 +6,11 @@ use crate::sources::Sources;
 use cardhour_books::attempt::Attempt;
 use cardhour_books::prices::PriceBook;
 use cardhour_books::report::{ReportKind, ReportQuery, report};
-use cardhour_books::site::Reservation;
+use cardhour_books::site::{Coverage, Reservation};
 use cardhour_books::slots::Slots;
 use cardhour_books::statement::{BillingPolicy, CostAmount, CostItem, Entry, EntryKind};
 use cardhour_books::table::Value;
-use cardhour_domain::{CardShare, Interval};
+use cardhour_domain::{CardShare, CardTime, Interval};
 
 /// The text of [`book`]: closing keeps it.
 const PRICES: &str = crate::fixture::PRICES;
@@ -306,7 +306,55 @@ async fn a_month_closed_in_another_currency_keeps_it() {
     let policy = BillingPolicy::default();
     let billed = reading.billed(march().next(), zone, Terms { book: &euro, policy: &policy }).await.unwrap();
     let owed = "a correction of 2026-03 by 16.11 CNY for acme / late / late-4: this month is in EUR";
-    assert_eq!((entries(&billed), billed.unbooked), (vec![], vec![owed.to_owned()]));
+    assert_eq!((entries(&billed), billed.uncorrected), (vec![], vec![owed.to_owned()]));
+    assert!(!billed.sources.contains_key(&march()), "told again the next time");
+}
+
+/// A month in which nobody held anything is closed with its free cards: by hand 744 hours of March in Shanghai less nothing, of 4 cards.
+#[tokio::test]
+async fn a_month_that_nobody_used_keeps_its_free_cards() {
+    let pool = Pool::empty().await;
+    let mut quiet = node("lab", "a1", "A100", 4);
+    quiet.in_service_at = Some(at("2026-02-28T16:00:00"));
+    pool.ledger.import_nodes("nodes", vec![quiet], vec![]).await.unwrap();
+    let covers = Coverage { cluster: "lab".into(), covers: during("2026-02-28T16:00:00", "2026-04-30T16:00:00") };
+    let april = vec![job("lab 900 april a1 1 2026-04-10T06:00:00 2026-04-10T07:00:00")];
+    pool.ledger.import_jobs("jobs", april, vec![], vec![covers]).await.unwrap();
+    let free = |slots: Slots| {
+        let pool = &pool;
+        async move {
+            let input = pool.ledger.read().await.unwrap().input(&slots).await.unwrap();
+            input.cells.iter().map(|cell| cell.card_time).sum::<CardTime>().card_hours().normalize().to_string()
+        }
+    };
+    let slots = Slots::new(march().interval(pool.ledger.zone()), None, pool.ledger.zone(), None).unwrap();
+    assert_eq!(free(slots.clone()).await, "2976");
+    closed(&pool, march()).await;
+    assert_eq!(free(slots).await, "2976");
+    let verdict = pool.ledger.verify(Some(&book()), None).await.unwrap();
+    assert!(verdict.holds(), "{:?}", verdict.faults);
+}
+
+/// A late job of a model that the closed book has no price for is told of, again and again: its book can't change, and no statement has it.
+#[tokio::test]
+async fn a_late_job_without_a_price_in_the_closed_book_is_told_of() {
+    let pool = Pool::booked().await;
+    let dear = PRICES.replace(
+        "[[price]]\n        from = \"2026-01-01\"",
+        "[[price]]\n        model = \"[AT]*\"\n        from = \"2026-01-01\"",
+    );
+    let (book, policy) = (PriceBook::parse(&dear).unwrap().unwrap(), BillingPolicy::default());
+    let terms = Terms { book: &book, policy: &policy };
+    let request = CloseRequest { prices: dear.clone(), ..request(march(), Some("test")) };
+    let CloseOutcome::Done(_) = pool.ledger.close(&request, terms).await.unwrap() else { panic!("refused") };
+    let mut late = job("cloud 1000 late - 5 2026-03-03T06:00:00 2026-03-03T07:00:00");
+    late.model = Some("B200".into());
+    import(&pool, vec![late]).await;
+    let reading = pool.ledger.read().await.unwrap();
+    let billed = reading.billed(march().next(), pool.ledger.zone(), terms).await.unwrap();
+    assert_eq!(entries(&billed), []);
+    let told = billed.uncorrected.concat();
+    assert!(told.contains("of 2026-03, closed:") && told.contains("B200"), "{told:?}");
     assert!(!billed.sources.contains_key(&march()), "told again the next time");
 }
 

@@ -74,7 +74,7 @@ pub enum Channel {
     /// A webhook: a call an event.
     Webhook(Http),
     /// Mail: a mail an event.
-    Mail(Mail),
+    Mail(Box<Mail>),
 }
 
 /// An address that takes json.
@@ -98,7 +98,7 @@ impl Channel {
             channels.push(Self::Webhook(Http::new(endpoint.url.clone(), endpoint, ca_file.as_deref())?));
         }
         if let Some(mail) = mail {
-            channels.push(Self::Mail(Mail::new(mail, &config.people)?));
+            channels.push(Self::Mail(Box::new(Mail::new(mail, &config.people)?)));
         }
         Ok(channels)
     }

@@ -27,7 +27,7 @@ pub enum DirectoryError {
         /// Which.
         url: String,
         /// Why; its own cause is in its words.
-        why: LdapError,
+        why: Box<LdapError>,
     },
     /// It took longer than the config allows.
     #[error("the directory {url} doesn't answer in {}", crate::config::duration_text(*after))]
@@ -108,7 +108,7 @@ impl Directory {
 
     async fn ask(&self, user: &str) -> Result<Option<Found>, DirectoryError> {
         let LdapConfig { url, login, base, filter, mail, name, .. } = &self.config;
-        let away = |why| DirectoryError::Away { url: url.clone(), why };
+        let away = |why| DirectoryError::Away { url: url.clone(), why: Box::new(why) };
         // Read anew each time, so that a password can be renewed.
         let password = login.as_ref().map(|(_, file)| password(file)).transpose()?;
         let mut settings = LdapConnSettings::new().set_conn_timeout(self.config.timeout);

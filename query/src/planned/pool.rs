@@ -13,7 +13,7 @@ use cardhour_scheduler_core::snapshot::{
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The node above all organisations: lending between them goes through it.
-const ROOT: &str = "(pool)";
+const ROOT: &str = "/";
 /// Who has no organisation.
 const UNOWNED: &str = "(unowned)";
 /// What is between the parts of an owner's name.
@@ -35,7 +35,8 @@ impl Owner {
     }
 
     fn queue(&self) -> QueueName {
-        let parts: Vec<&str> = self.0.iter().map(|part| &**part).collect();
+        // So that no two owners have one name, and none that of the root.
+        let parts: Vec<String> = self.0.iter().map(|part| part.replace(SEPARATOR, "%2F")).collect();
         QueueName::new(&parts.join(SEPARATOR))
     }
 
@@ -99,6 +100,13 @@ impl Pool {
         ] {
             if count > 0 {
                 left_out.push(format!("{cluster:?}: {count} jobs {what}: they are not in this plan"));
+            }
+        }
+        let known: BTreeSet<&str> = hosts.iter().map(|host| host.model.as_str()).collect();
+        for quota in quotas.quotas.iter().filter(|quota| quota.cluster.as_ref().is_none_or(|of| of == cluster)) {
+            if let Some(cards) = quota.cards.as_ref().filter(|cards| !known.contains(&*cards.model)) {
+                let (model, org) = (&cards.model, &quota.holder.org);
+                left_out.push(format!("{cluster:?}: {org} has a quota of {model:?}, and no card is of that model"));
             }
         }
         let queues = queues(cluster, owners, quotas, past);
@@ -298,6 +306,12 @@ fn queues(
                     max: cards.most.map(parts),
                 };
                 queue.quota.insert(Resource::Cards(Model::new(&cards.model)), quota);
+            }
+        }
+        // Where others have a quota of a model, an organisation without one has none of it by right, and gives back what it borrows.
+        if owner.parent().is_none() {
+            for cards in of_cluster().filter_map(|quota| quota.cards.as_ref()) {
+                queue.quota.entry(Resource::Cards(Model::new(&cards.model))).or_default();
             }
         }
         // Of a node above others: what all of them used.

@@ -73,6 +73,13 @@ impl PriceBook {
         Ok(Self { eras, edges, version, sets, ..whole })
     }
 
+    /// A book of this currency and zone in which nothing has a price.
+    pub fn without_prices(&self) -> Self {
+        let era = Era { from: None, until: None, prices: 0..0, windows: 0..0, version: self.version.clone() };
+        let (prices, windows, edges) = (Vec::new(), Vec::new(), Vec::new());
+        Self { sets: super::sets(&prices), prices, windows, edges, eras: vec![era], ..self.clone() }
+    }
+
     /// When the prices of an era begin, and when it does.
     fn edges_of(&self, era: &Era) -> Vec<Timestamp> {
         let mut edges: Vec<Timestamp> = self.prices[era.prices.clone()].iter().map(|price| price.from).collect();

@@ -79,6 +79,8 @@ pub struct BesideFigures {
     pub quantity: Option<(Decimal, Name)>,
     /// Time idle, or refunded (then below zero).
     pub card_time: CardTime,
+    /// Of it, what is billed; of efficiency, what was used.
+    pub billed_time: CardTime,
     /// How many entries.
     pub entries: usize,
     /// What they come to.
@@ -243,17 +245,24 @@ impl BesideFigures {
             reason: entry.reason.clone(),
             quantity: entry.quantity.clone(),
             card_time: entry.card_time,
+            billed_time: entry.billed_time,
             entries: 1,
             amount: entry.amount,
         }
     }
 
     fn add(&mut self, entry: &Entry) {
-        self.quantity = match (self.quantity.take(), &entry.quantity) {
+        self.card_time += entry.card_time;
+        self.billed_time += entry.billed_time;
+        let (before, of_one) = (self.quantity.take(), &entry.quantity);
+        self.quantity = match (before, of_one) {
+            // Of efficiency the whole is not the sum of its users', but what all of them used of what was seen of all.
+            (Some((_, unit)), Some((_, of))) if unit == *of && entry.key.kind == EntryKind::Efficiency => {
+                self.billed_time.ratio_of(self.card_time).map(|ratio| (ratio, unit))
+            }
             (Some((sum, unit)), Some((quantity, of))) if unit == *of => Some((sum + quantity, unit)),
             (Some(_) | None, Some(_) | None) => None,
         };
-        self.card_time += entry.card_time;
         self.entries += 1;
         self.amount += entry.amount;
     }
