@@ -1,6 +1,6 @@
 //! How long a job runs before it may be ended for another.
 //!
-//! Start at [`least_ms`]. A queue that says nothing has its parent's value, in the end the policy's.
+//! Start at `least_ms`. A queue that says nothing has its parent's value, in the end the policy's.
 
 use crate::names::QueueName;
 use crate::policy::{MinRun, MinRunFrom, Policy};

@@ -84,7 +84,7 @@ pub(crate) struct Pool<'a> {
     pub jobs_of: Vec<Vec<JobAt>>,
     /// Jobs of which something is going.
     pub going: Vec<JobAt>,
-    /// What of each queue could be taken for another's job, as found before: see [`Lists`](crate::victims::lists::Lists).
+    /// What of each queue could be taken for another's job, as found before: see [`Lists`].
     pub lists: Lists,
     /// Jobs whose queue the snapshot doesn't have.
     pub strangers: Vec<&'a JobName>,

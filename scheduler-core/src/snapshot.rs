@@ -1,7 +1,7 @@
 //! The pool at one instant, as plain data: the ground state from which a plan is made.
 //!
 //! Start at [`Snapshot`]. Nothing here is worked out: totals, free room and shares are found by whoever reads it, so that the two
-//! readers, [`decide`](crate::decide) and [`audit`](crate::audit()), can disagree. Lists may come in any order; a plan doesn't depend on it.
+//! readers, [`decide`](crate::decide()) and [`audit`](crate::audit()), can disagree. Lists may come in any order; a plan doesn't depend on it.
 //!
 //! Units: cards in [`CardShare`] (18,018,000 parts a card), CPU in thousandths of a core, memory in bytes, time in [`Timestamp`], weights in
 //! thousandths. A limit that isn't set is `None`, never zero.
@@ -277,7 +277,7 @@ impl CriticalWindow {
 pub struct Reservation {
     /// The pending job it is for.
     pub job: JobName,
-    /// Where, as [`Step::Reserve`](crate::plan::Step::Reserve) said. Empty where hosts aren't counted.
+    /// Where, as [`Action::Reserve`](crate::plan::Action::Reserve) said. Empty where hosts aren't counted.
     pub pieces: Vec<Piece>,
     /// How many workers.
     pub workers: u32,

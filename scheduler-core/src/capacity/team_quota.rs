@@ -25,7 +25,7 @@ pub struct QuotaAdvice {
 pub const LEAST_HOURS: usize = 14 * 24;
 
 /// A team's quota from its demand by hour: cards that it held and cards that its jobs waited for, since a quota that is too small hides in what was
-/// held. None with fewer than [`LEAST_HOURS`] seen.
+/// held. None with fewer than `LEAST_HOURS` seen.
 pub fn size_quota(demand_by_hour: &[Reading<u32>]) -> Option<QuotaAdvice> {
     let seen: Vec<u32> = demand_by_hour.iter().filter_map(|hour| hour.seen()).collect();
     if seen.len() < LEAST_HOURS {
