@@ -643,7 +643,7 @@ mod tests {
         # alertmanager, webhook, smtp: none, so nobody is told of anything
 
         [people]
-        # mail, file: none, so nobody has an address
+        # mail, file, ldap: none, so nobody has an address
         "#);
         assert_eq!(parse(&printed).unwrap(), config);
     }
