@@ -61,7 +61,12 @@ impl Reading {
         standing.running.sort_by(|a, b| a.key.cmp(&b.key));
         standing.waiting.sort_by(|a, b| a.key.cmp(&b.key));
         for (name, (frame, nodes)) in self.live_nodes().await? {
-            let serves = |node: &Node| frame.service(node).is_some_and(|service| service.contains(at));
+            // What is known ends with the last word; a node that wasn't retired is there at that very moment.
+            let serves = |node: &Node| {
+                let is_last =
+                    |service: Interval| service.end() == at && node.retired_at.is_none_or(|retired| at < retired);
+                frame.service(node).is_some_and(|service| service.contains(at) || is_last(service))
+            };
             standing.nodes.extend(nodes.into_iter().filter(serves));
             let cluster = self.facts.clusters(None).await?.remove(&name);
             let outages = cluster.into_iter().flat_map(|cluster| cluster.outages);

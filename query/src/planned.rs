@@ -65,6 +65,12 @@ impl Books {
         let (mut rows, mut notes, mut is_faulty) = (Vec::new(), Vec::new(), false);
         for cluster in clusters {
             let pool = Pool::new(&cluster, at, &standing, &quotas, &past);
+            if pool.snapshot.hosts.is_empty() {
+                notes.push(format!(
+                    "{cluster:?}: no node with cards is known then, so nothing is planned: cardhour import nodes"
+                ));
+                continue;
+            }
             let (snapshot, policy_of) = (pool.snapshot.clone(), policy.clone());
             let making = tokio::task::spawn_blocking(move || {
                 let plan = decide(&snapshot, &policy_of);

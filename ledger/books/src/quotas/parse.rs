@@ -102,7 +102,8 @@ fn cards(reader: &mut Reader<'_>, place: &Place<'_, '_>) -> Option<Option<CardQu
                 "max" => format!("is less than the {guaranteed} that are guaranteed"),
                 _ => format!("is more than the {guaranteed} that are guaranteed: nobody lends what they don't have"),
             };
-            reader.fault(place.at, &place.key(key), reason);
+            let at = place.table.get(key).map_or(place.at, |value| value.span().start);
+            reader.fault(at, &place.key(key), reason);
             is_whole = false;
         }
     }

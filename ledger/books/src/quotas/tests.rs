@@ -48,8 +48,8 @@ fn every_fault_is_told_with_its_line() {
         "line 15: quota[3].max: is less than the 4 that are guaranteed",
         "line 16: quota[4].model: is missing: guaranteed is of cards of a model",
         "line 19: quota[5]: says nothing",
-        "line 23: quota[6].guaranteed:",
-        "line 24: quota[6].cards:",
+        "line 24: quota[6].guaranteed:",
+        "line 25: quota[6].cards:",
     ] {
         assert!(told.contains(words), "{words}\n{told}");
     }
