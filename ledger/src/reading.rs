@@ -7,6 +7,7 @@ use crate::closed::Closed;
 use crate::columns::{Interned, Rows, opt_instant, opt_long, opt_text};
 use crate::facts::Facts;
 use crate::store::{FileView, Snapshot, Store};
+use crate::tables::frozen::CLOSED_JOBS;
 use crate::tables::jobs::{JOBS, share};
 use crate::tables::usage::USAGE;
 use crate::tables::{jobs, reservations};
@@ -117,6 +118,11 @@ impl Reading {
             let during = closing.month.interval(slots.billing_zone());
             if during.overlap(covers).is_some() {
                 let frozen = attempts_in(&closed.jobs, Closed::files(&closed.jobs, closing), names.clone()).await?;
+                let said = closing.frozen.as_ref().and_then(|frozen| frozen.get(CLOSED_JOBS.name));
+                if said.is_some_and(|said| *said != frozen.len() as u64) {
+                    let what = format!("{} of {} attempts of {}", frozen.len(), said.unwrap_or(&0), closing.month);
+                    return Err(Error::damaged(CLOSED_JOBS.name, what));
+                }
                 attempts.add(Some(i), frozen.into_iter());
             }
         }

@@ -339,10 +339,9 @@ async fn a_month_that_nobody_used_keeps_its_free_cards() {
 #[tokio::test]
 async fn a_late_job_without_a_price_in_the_closed_book_is_told_of() {
     let pool = Pool::booked().await;
-    let dear = PRICES.replace(
-        "[[price]]\n        from = \"2026-01-01\"",
-        "[[price]]\n        model = \"[AT]*\"\n        from = \"2026-01-01\"",
-    );
+    let of_a = PRICES.replacen("from = \"2026-01-01\"", "from = \"2026-01-01\"\nmodel = \"A*\"", 1);
+    let of_t = "[[price]]\nfrom = \"2026-01-01\"\nmodel = \"T*\"\nper_card_hour = \"18.37\"\nnight = \"0.6\"\n";
+    let dear = format!("{of_a}\n{of_t}");
     let (book, policy) = (PriceBook::parse(&dear).unwrap().unwrap(), BillingPolicy::default());
     let terms = Terms { book: &book, policy: &policy };
     let request = CloseRequest { prices: dear.clone(), ..request(march(), Some("test")) };
