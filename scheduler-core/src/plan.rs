@@ -193,13 +193,15 @@ impl Step {
         let cards = Cards(self.evidence.cards);
         let lost = self.evidence.lost.card_hours().round_dp(2).normalize();
         match &self.action {
-            Action::Admit(seat) => format!("{} starts with {cards}{}: {}", self.job, at(&seat.pieces), self.reason),
+            Action::Admit(seat) => {
+                format!("{} starts with {cards}{}: {}", self.job, at(&seat.pieces), self.reason.of_who_gets())
+            }
             Action::Reserve { seat, waits_for, until } => format!(
                 "{} gets {cards}{} when {} made room: {}; kept until {}",
                 self.job,
                 at(&seat.pieces),
                 list(waits_for),
-                self.reason,
+                self.reason.of_who_gets(),
                 until.to_utc().map_or_else(|| until.unix_ms().to_string(), |time| time.to_rfc3339())
             ),
             Action::Evict { for_job: Some(other) } => {
@@ -226,6 +228,28 @@ impl Step {
             }
             Action::Requeue => format!("{} queues again: {}", self.job, self.reason),
             Action::Wait => format!("{} waits: {}", self.job, self.reason),
+        }
+    }
+}
+
+impl Reason {
+    /// The reason as whoever gets the cards is told it: of whoever gives them it is the other way round.
+    fn of_who_gets(&self) -> String {
+        match self {
+            Self::FairShare => "its queue has less than its fair share".to_owned(),
+            Self::InQueue => "it has a higher priority than a job of its own queue".to_owned(),
+            Self::ReclaimWhileBorrowing => "it has a higher priority, while its queue borrows".to_owned(),
+            Self::WithinQuota
+            | Self::Borrows
+            | Self::ReclaimInPool
+            | Self::CriticalWindow
+            | Self::Consolidation
+            | Self::AlreadyLeaving
+            | Self::Reserved
+            | Self::HostFailed
+            | Self::NoReplacement
+            | Self::BrokenGang
+            | Self::Waits(_) => self.to_string(),
         }
     }
 }

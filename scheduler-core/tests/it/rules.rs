@@ -507,6 +507,8 @@ fn a_step_says_what_its_owner_has_to_know() {
         words[0],
         "train gives 4 cards to x and queues again: its queue has more than its fair share; 2 card-hours of work are lost"
     );
+    let gets = "x gets 2 cards on n1 when train has made room: its queue has less than its fair share; kept until ";
+    assert!(words[1].starts_with(gets), "{}", words[1]);
 }
 
 /// 10 cards and no quota: 5 and 5. Team a used a fifth of what the week could give, b nothing, so the weights are 0.5 + 0.3 and 0.5 + 0.5: 4.4 and 5.6 of ten, 4 and 6 in whole
