@@ -60,6 +60,7 @@ impl Reading {
         }
         standing.running.sort_by(|a, b| a.key.cmp(&b.key));
         standing.waiting.sort_by(|a, b| a.key.cmp(&b.key));
+        let mut known = self.facts.clusters(None).await?;
         for (name, (frame, nodes)) in self.live_nodes().await? {
             // What is known ends with the last word; a node that wasn't retired is there at that very moment.
             let serves = |node: &Node| {
@@ -68,8 +69,7 @@ impl Reading {
                 frame.service(node).is_some_and(|service| service.contains(at) || is_last(service))
             };
             standing.nodes.extend(nodes.into_iter().filter(serves));
-            let cluster = self.facts.clusters(None).await?.remove(&name);
-            let outages = cluster.into_iter().flat_map(|cluster| cluster.outages);
+            let outages = known.remove(&name).into_iter().flat_map(|cluster| cluster.outages);
             standing.outages.extend(outages.filter(|outage| outage.during.contains(at)));
         }
         standing.nodes.sort_by(|a, b| (&a.cluster, &a.node).cmp(&(&b.cluster, &b.node)));

@@ -106,6 +106,11 @@ pub fn report(table: &Table, format: Format, style: Style) -> Result<Vec<u8>, Er
     })
 }
 
+/// A report as csv for somebody who opens it in a spreadsheet: no text of it begins a formula. A program that needs the texts as they are asks for [`report`].
+pub fn spreadsheet(table: &Table) -> Vec<u8> {
+    csv::write(&Grid::of_table(table).without_formulas())
+}
+
 /// An answer to SQL in `format`. Errors: a column type that has no text, Parquet that can't be written.
 pub fn answer(schema: &SchemaRef, batches: &[RecordBatch], format: Format, style: Style) -> Result<Vec<u8>, Error> {
     if format == Format::Parquet {

@@ -100,7 +100,11 @@ async fn reports(books: &Books, report: ReportName, term: Term, formats: &[Forma
                 Term::Month(month) => CheckpointSpan::Month(Some(month)),
             };
             let made = books.checkpoint(&CheckpointRequest { of, prices: None }).await?;
-            let write = |format: &Format| render::checkpoint(&made, *format, Style::default());
+            // What is delivered lies in people's folders, and they open it in a spreadsheet.
+            let write = |format: &Format| match format {
+                Format::Csv => Ok(render::spreadsheet(&made.flat())),
+                format => render::checkpoint(&made, *format, Style::default()),
+            };
             formats.iter().map(write).collect::<Result<_, _>>()?
         }
         ReportName::Books(_) | ReportName::Output => {
@@ -114,7 +118,10 @@ async fn reports(books: &Books, report: ReportName, term: Term, formats: &[Forma
                 }
                 _ => books.output(&OutputRequest { span, zone: None, prices: None }).await?.table,
             };
-            let write = |format: &Format| render::report(&table, *format, Style::default());
+            let write = |format: &Format| match format {
+                Format::Csv => Ok(render::spreadsheet(&table)),
+                format => render::report(&table, *format, Style::default()),
+            };
             formats.iter().map(write).collect::<Result<_, _>>()?
         }
     };

@@ -50,10 +50,13 @@ impl Cell {
         }
     }
 
-    /// Its text as a spreadsheet takes it for one: behind an apostrophe where it would begin a formula.
+    /// Its text as a spreadsheet takes it for one: behind an apostrophe where it would begin a formula. A whole number below zero, such as the card-time of a
+    /// correction, begins none.
     pub fn without_formula(&self) -> String {
+        let digits = self.text().strip_prefix('-').unwrap_or_default();
+        let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
         match self {
-            Self::Text(text) if text.starts_with(['=', '+', '-', '@', '\t', '\r']) => format!("'{text}"),
+            Self::Text(text) if !is_number && text.starts_with(['=', '+', '-', '@', '\t', '\r']) => format!("'{text}"),
             cell => cell.text().to_owned(),
         }
     }
@@ -70,6 +73,16 @@ impl Grid {
             total: table.total.as_ref().map(|row| row.iter().map(cell).collect()),
             notes: table.notes.clone(),
         }
+    }
+
+    /// The same with no text that begins a formula.
+    pub fn without_formulas(mut self) -> Self {
+        for cell in self.rows.iter_mut().flatten().chain(self.total.iter_mut().flatten()) {
+            if let Cell::Text(_) = cell {
+                *cell = Cell::Text(cell.without_formula());
+            }
+        }
+        self
     }
 
     /// An answer to SQL. Errors: a column type that has no text.

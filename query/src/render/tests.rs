@@ -258,3 +258,20 @@ fn figures_are_read_easily() {
         assert_eq!(percent(ratio.parse().unwrap()), expected);
     }
 }
+
+/// OWASP's list of what a cell may not begin with; a whole number below zero is a number.
+#[test]
+fn no_text_of_a_csv_for_people_begins_a_formula() {
+    let texts = ["=1+1", "+1", "-cmd", "@sum", "\tx", "-10", "plain"];
+    let table = Table {
+        title: String::new(),
+        columns: vec![Column { name: "project".to_owned(), kind: Kind::Text }],
+        rows: texts.map(|text| vec![Value::Text(text.into())]).to_vec(),
+        total: None,
+        notes: Vec::new(),
+    };
+    let csv = String::from_utf8(spreadsheet(&table)).unwrap();
+    assert_eq!(csv, "project\n'=1+1\n'+1\n'-cmd\n'@sum\n'\tx\n-10\nplain\n");
+    let exact = String::from_utf8(report(&table, Format::Csv, Style::default()).unwrap()).unwrap();
+    assert_eq!(exact.lines().skip(1).collect::<Vec<_>>(), texts);
+}
