@@ -113,6 +113,9 @@ impl Books {
             table.notes.push(format!("org {}: as the books have the project", org.as_deref().unwrap_or_default()));
         }
         table.notes.extend(slip);
+        if let Some(model) = &request.model {
+            table.notes.extend(self.unknown_model(model).await?);
+        }
         // Those that hold when it begins.
         let stand = self.budgets(later(during.start(), 1).max(now)).await?;
         let owner = Owner {
@@ -126,6 +129,18 @@ impl Books {
         table.notes.extend(budget_notes(&quote, &book, &stand.standings, &owner));
         self.remark(&mut table);
         Ok(Quoted { table, has_holes: quote.hole.is_some() })
+    }
+
+    /// A word on a model that no node has and nobody ever held, whose price is then whatever the book says of any card; none of a known one, or where the
+    /// books know no model at all.
+    async fn unknown_model(&self, model: &str) -> Result<Option<String>, Error> {
+        let mut known: BTreeSet<Name> = BTreeSet::new();
+        for kind in [ReportKind::Owners, ReportKind::Inventory] {
+            let table = self.report(&ReportRequest::new(kind).grouped_by(&[Dimension::Model])).await?.table;
+            known.extend(rows(&table).filter_map(|row| row.text("model").map(Name::from)));
+        }
+        let is_unknown = !known.is_empty() && known.iter().all(|known| !known.eq_ignore_ascii_case(model));
+        Ok(is_unknown.then(|| unknown_name("model", model, &known)))
     }
 
     /// The org of a project, where the books have just one; of a project that they don't have, a word on it and on those that it may have been meant for.

@@ -7,14 +7,23 @@ use cardhour_domain::Name;
 /// So many are worth a look.
 const MOST: usize = 3;
 
-/// Of the known names those that are nearest to a name, nearest first; none where none is near. Upper and lower case are alike.
+/// A name that is part of another has to be so long, or it would be part of many. Unit: letters.
+const LEAST_PART: usize = 3;
+
+/// Of the known names those that are nearest to a name, nearest first; none where none is near. Upper and lower case are alike, and a part of a name, such
+/// as `h200` of `NVIDIA H200`, is as near as one stroke.
 pub fn nearest<'n>(name: &str, known: impl IntoIterator<Item = &'n Name>) -> Vec<Name> {
     let name: Vec<char> = name.to_lowercase().chars().collect();
     // A third of its letters may be wrong, and of a short one a single one.
     let most = (name.len() / 3).max(1);
     let mut near: Vec<(usize, &Name)> = known
         .into_iter()
-        .map(|known| (strokes(&name, &known.to_lowercase().chars().collect::<Vec<_>>()), known))
+        .map(|known| {
+            let lower = known.to_lowercase();
+            let is_part = name.len() >= LEAST_PART && lower.contains(&name.iter().collect::<String>());
+            let strokes = strokes(&name, &lower.chars().collect::<Vec<_>>());
+            (if is_part { strokes.min(1) } else { strokes }, known)
+        })
         .filter(|(strokes, _)| *strokes <= most)
         .collect();
     near.sort();
@@ -63,6 +72,9 @@ mod tests {
         assert_eq!(nearest("VISION", &known), [Name::from("vision")]);
         assert_eq!(nearest("nlq", &known), [Name::from("nlp")]);
         assert!(nearest("robotics", &known).is_empty());
+        let models: Vec<Name> = ["NVIDIA H200", "NVIDIA L40S"].map(Name::from).to_vec();
+        assert_eq!(nearest("h200", &models), [Name::from("NVIDIA H200")]);
+        assert!(nearest("NV", &models).is_empty(), "two letters are part of too much");
         assert_eq!(question("visuon", &known).unwrap(), "did you mean vision or visual?");
         assert_eq!(question("xyz", &known), None);
     }

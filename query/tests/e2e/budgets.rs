@@ -143,6 +143,9 @@ fn a_quote_asks_for_the_model_where_prices_go_by_it_and_a_slip_in_a_name_is_said
         format!("{PRICES}[[price]]\nfrom = \"2016-01-01\"\nmodel = \"h200\"\nper_card_hour = \"18.50\"\n"),
     )
     .unwrap();
+    let text = site.ok("quote --cards 8 --hours 3 --from 2099-03-10T12:00 --model h20");
+    assert!(text.contains("the books have no model \"h20\": did you mean h200?"), "{text}");
+    assert!(!site.ok("quote --cards 8 --hours 3 --from 2099-03-10T12:00 --model h200").contains("the books have no"));
     let answer = site.run("quote --cards 8 --hours 3 --from 2099-03-10T12:00");
     assert_eq!(answer.code, Some(2));
     assert!(
