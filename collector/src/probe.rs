@@ -7,6 +7,7 @@
 //! (`nvmlDeviceGetPcieThroughput` sleeps 20 ms), a zero for what could not be read.
 
 pub mod clock;
+pub mod driver_cards;
 pub mod governor;
 pub mod heartbeat;
 pub mod nvml;
@@ -17,5 +18,7 @@ pub mod state;
 
 pub use clock::{Clock, Control, Moment, SystemClock, Wish};
 pub use heartbeat::{Calls, Heartbeat, Hung, Watchdog};
-pub use readings::{CardListing, DeviceId, DeviceReading, MigPlace, RingEntry, RingRead, Rows, SeenVgpu, TickReadings};
+pub use readings::{
+    CardListing, DeadCard, DeviceId, DeviceReading, MigPlace, RingEntry, RingRead, Rows, SeenVgpu, TickReadings,
+};
 pub use state::{DeviceState, EccState, GpmState, HealthState};

@@ -218,6 +218,7 @@ mod tests {
                 vgpus: Vec::new(),
                 events: Vec::new(),
                 layout: Vec::new(),
+                dead: Vec::new(),
             };
             let look = Look { watched: BTreeSet::from(["G1".into()]), ..Look::default() };
             let stepped = Stepped { samples: Vec::new(), events: Vec::new() };

@@ -18,6 +18,7 @@ use crate::sampler::{Sampler, step};
 use crate::spool::{Spool, SpoolConfig, SpoolError};
 use cardhour_domain::columns::Rows;
 use cardhour_domain::{EventKind, NodeEvent, Timestamp};
+use std::convert::Infallible;
 use std::io;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -253,6 +254,25 @@ fn deliver_aside(
     std::thread::Builder::new().name("delivery".into()).spawn(run)
 }
 
+/// SIGUSR1, by which an operator has the cards let go of for five minutes: from [`listen`](Self::listen) on it no longer ends the process.
+#[derive(Debug)]
+pub struct ReleaseSignal(tokio::signal::unix::Signal);
+
+impl ReleaseSignal {
+    /// Listens; on a runtime of tokio. Errors: the system doesn't let it.
+    pub fn listen() -> io::Result<Self> {
+        tokio::signal::unix::signal(tokio::signal::unix::SignalKind::user_defined1()).map(Self)
+    }
+
+    /// Passes each one on.
+    pub async fn pass_on(mut self, control: &Control) -> Infallible {
+        loop {
+            self.0.recv().await;
+            control.release(RELEASE_FOR);
+        }
+    }
+}
+
 /// Has SIGTERM and SIGINT stop it, and SIGUSR1 let go of the cards for five minutes, so that one can be reset.
 pub fn pass_signals_on(control: Arc<Control>) -> io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
@@ -260,14 +280,12 @@ pub fn pass_signals_on(control: Arc<Control>) -> io::Result<()> {
     let listen = {
         let _inside = runtime.enter();
         let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-        let mut release = signal(SignalKind::user_defined1())?;
+        let release = ReleaseSignal::listen()?;
         async move {
-            loop {
-                tokio::select! {
-                    _ = term.recv() => return control.stop(),
-                    _ = int.recv() => return control.stop(),
-                    _ = release.recv() => control.release(RELEASE_FOR),
-                }
+            tokio::select! {
+                _ = term.recv() => control.stop(),
+                _ = int.recv() => control.stop(),
+                never = release.pass_on(&control) => match never {},
             }
         }
     };

@@ -220,7 +220,7 @@ impl Meters {
         };
         let gpm = &reading.state.gpm;
         match gpm.sm_active_pct {
-            Reading::Missing(Gap::NotSupported | Gap::NoPermission) if reading.id.mig.is_none() => {
+            Reading::Missing(Gap::NotSupported | Gap::NoPermission | Gap::Asleep) if reading.id.mig.is_none() => {
                 (plausible::duty_cycle(duty_pct, evidence), UseBasis::DutyCycle, duty_memory_pct)
             }
             active_pct => (plausible::activity(active_pct, evidence), UseBasis::Gpm, gpm.dram_active_pct),

@@ -30,6 +30,8 @@ pub enum Gap {
     CountersTaken,
     /// The card has fallen off the bus.
     CardLost,
+    /// The kernel has put the card to sleep, and to ask would wake it.
+    Asleep,
     /// No collector was running, or it had nothing yet to compare a counter with.
     CollectorDown,
     /// The source has no such field: records of a scheduler say nothing of use.
@@ -56,7 +58,7 @@ impl<T> Reading<T> {
 
 impl Gap {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::NotSupported,
         Self::NoPermission,
         Self::DriverError,
@@ -65,6 +67,7 @@ impl Gap {
         Self::Implausible,
         Self::CountersTaken,
         Self::CardLost,
+        Self::Asleep,
         Self::CollectorDown,
         Self::NotRecorded,
     ];
@@ -85,6 +88,7 @@ impl Gap {
             Self::Implausible => "implausible",
             Self::CountersTaken => "counters_taken",
             Self::CardLost => "card_lost",
+            Self::Asleep => "asleep",
             Self::CollectorDown => "collector_down",
             Self::NotRecorded => "not_recorded",
         }

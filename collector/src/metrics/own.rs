@@ -32,6 +32,16 @@ const MISSING: Family = gauge(
     "",
     "Devices of which this can't be read, by why: no_permission is a privilege that the collector lacks",
 );
+const DEAD: Family = gauge(
+    "cardhour_collector_dead_cards",
+    "",
+    "Cards that are there and have not answered once since the start, by why",
+);
+const DEAD_PLACES: Family = gauge(
+    "cardhour_collector_dead_card_info",
+    "",
+    "Where on the bus a card is that has not answered once since the start; no series where nobody knows",
+);
 const APPENDED: Family = counter("cardhour_collector_spooled_rows", "", "Rows that are on disk");
 const SEALED: Family = counter("cardhour_collector_sealed_segments", "", "Segments made");
 const DROPPED: Family = counter("cardhour_collector_dropped_rows", "", "Rows that nobody will get");
@@ -168,6 +178,7 @@ impl Own<'_> {
         )?;
         let cards = snapshot.devices.iter().filter(|device| device.is_card()).count();
         families.one(gauge("cardhour_collector_cards", "", "Cards that were seen since the start"), cards as f64)?;
+        dead(families, snapshot)?;
         families.one(
             gauge(
                 "cardhour_collector_watched_cards",
@@ -193,6 +204,17 @@ impl Own<'_> {
         }
         spool(families, snapshot, self.about)
     }
+}
+
+/// Why a card may not answer: what calls that look for it can end with.
+const DEAD_FOR: [Gap; 5] = [Gap::CardLost, Gap::DriverError, Gap::NoPermission, Gap::NotSupported, Gap::TimedOut];
+
+fn dead(families: &mut Families<'_>, snapshot: &Snapshot) -> fmt::Result {
+    let count = |gap: Gap| snapshot.dead.iter().filter(|card| card.gap == gap).count() as f64;
+    families.write(DEAD, DEAD_FOR.map(|gap| (&[][..], Some(("reason", gap.name())), count(gap))))?;
+    let places: Vec<([Label<'_>; 1], Gap)> =
+        snapshot.dead.iter().filter_map(|card| Some(([("pci_bus_id", card.place.as_deref()?)], card.gap))).collect();
+    families.write(DEAD_PLACES, places.iter().map(|(place, gap)| (&place[..], Some(("reason", gap.name())), 1.0)))
 }
 
 fn spool(families: &mut Families<'_>, snapshot: &Snapshot, about: &About) -> fmt::Result {

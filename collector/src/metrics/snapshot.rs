@@ -1,7 +1,7 @@
 //! What a tick left for pages: plain data that nobody changes.
 
 use crate::holders::LookEventKind;
-use crate::probe::{DeviceId, DeviceReading, DeviceState};
+use crate::probe::{DeadCard, DeviceId, DeviceReading, DeviceState};
 use crate::spool::{SpoolCounters, Stock};
 use cardhour_domain::{
     CardShare, EventKind, Gap, HolderKind, HolderSource, Name, Reading, Sample, SeenDevice, Timestamp,
@@ -22,6 +22,8 @@ pub struct Snapshot {
     pub(super) generation: u32,
     /// Cards before their instances.
     pub(super) devices: Vec<Device>,
+    /// Cards that haven't answered once.
+    pub(super) dead: Vec<DeadCard>,
     /// Who holds what.
     pub(super) holders: Vec<Holding>,
     /// Holders that are not among them, for there are too many.

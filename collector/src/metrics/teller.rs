@@ -3,10 +3,10 @@
 use super::Board;
 use super::snapshot::{Device, Holding, Snapshot, Tally};
 use crate::holders::{Held, Look, LookEventKind};
-use crate::probe::{Rows, TickReadings};
+use crate::probe::{DeviceState, Rows, TickReadings};
 use crate::sampler::Stepped;
 use crate::spool::{SpoolCounters, Stock};
-use cardhour_domain::{AttemptKey, EventKind, Name, NodeEvent, Sample, SeenDevice, Timestamp};
+use cardhour_domain::{AttemptKey, EventKind, Gap, Name, NodeEvent, Sample, SeenDevice, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -79,7 +79,9 @@ impl Teller {
             let mut device = Device::of(reading);
             let uuid = &device.id.device_uuid;
             let is_silent = device.silence().is_some();
-            device.answered_at = if is_silent { answered_before.get(uuid).copied() } else { Some(readings.at.wall) };
+            let is_asleep = device.state == DeviceState::missing(Gap::Asleep);
+            device.answered_at =
+                if is_silent || is_asleep { answered_before.get(uuid).copied() } else { Some(readings.at.wall) };
             if let Some(at) = device.answered_at {
                 self.answered.insert(uuid.clone(), at);
             }
@@ -95,6 +97,7 @@ impl Teller {
             took,
             generation: readings.generation,
             devices,
+            dead: readings.dead,
             holders: self.holders.clone(),
             unshown_holders: self.unshown_holders,
             watched_cards: self.watched.len() as u64,

@@ -47,6 +47,8 @@ pub struct NvmlConfig {
     pub step_ms: i64,
     /// Where the kernel lists what is on the bus; none to leave that out.
     pub pci_devices: Option<PathBuf>,
+    /// Where the driver's kernel module lists the cards that it has; none to leave that out.
+    pub driver_cards: Option<PathBuf>,
 }
 
 impl NvmlConfig {
@@ -55,7 +57,14 @@ impl NvmlConfig {
 
     /// With the usual places and step.
     pub fn new(node: Name, cluster: Name) -> Self {
-        Self { library: None, node, cluster, step_ms: Self::STEP_MS, pci_devices: Some("/sys/bus/pci/devices".into()) }
+        Self {
+            library: None,
+            node,
+            cluster,
+            step_ms: Self::STEP_MS,
+            pci_devices: Some("/sys/bus/pci/devices".into()),
+            driver_cards: Some("/proc/driver/nvidia/gpus".into()),
+        }
     }
 }
 
@@ -295,6 +304,7 @@ impl NvmlProbe {
                     vgpus,
                     events,
                     layout,
+                    dead: self.roster.dead(),
                 };
                 if deliver(readings).is_break() {
                     return true;

@@ -36,6 +36,34 @@ pub fn look(devices: &Path) -> Option<Bus> {
     Some(bus)
 }
 
+/// A card that the kernel has put to sleep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asleep {
+    /// For how long it has been awake, all times together: while that doesn't grow, it has slept through. Unit: milliseconds.
+    pub awake_ms: Option<u64>,
+}
+
+/// Whether the card at a place, as [`as_nvml`] writes it, is asleep, which its file in sysfs tells without waking it; any call into the driver would.
+///
+/// None where it is awake, never sleeps, or the kernel doesn't say. Source: kernel, Documentation/ABI/testing/sysfs-devices-power.
+pub fn asleep(devices: &Path, place: &str) -> Option<Asleep> {
+    let power = devices.join(as_sysfs(place)).join("power");
+    let read = |name: &str| std::fs::read_to_string(power.join(name)).ok();
+    // One that falls asleep at this moment is woken just as well.
+    if !matches!(read("runtime_status")?.trim(), "suspended" | "suspending") {
+        return None;
+    }
+    Some(Asleep { awake_ms: read("runtime_active_time").and_then(|ms| ms.trim().parse().ok()) })
+}
+
+/// A place on the bus as sysfs writes it: domain of four digits, more where it has more.
+fn as_sysfs(place: &str) -> String {
+    match place.split_once(':') {
+        Some((domain, rest)) => format!("{:0>4}:{rest}", domain.trim_start_matches('0')),
+        None => place.to_owned(),
+    }
+}
+
 /// A place on the bus as NVML writes it: domain of eight digits, lower case here so that both sides compare.
 pub fn as_nvml(place: &str) -> String {
     let place = place.to_ascii_lowercase();
@@ -68,5 +96,25 @@ mod tests {
         let seen = Bus { cards: place("00000000:3b:00.0"), passed_through: place("00000000:5e:00.0") };
         assert_eq!(look(bus.path()), Some(seen));
         assert_eq!(look(&bus.path().join("none")), None);
+    }
+
+    #[test]
+    fn a_card_is_asleep_only_where_the_kernel_says_so() {
+        let bus = tempfile::tempdir().unwrap();
+        let power = bus.path().join("0000:01:00.0/power");
+        fs::create_dir_all(&power).unwrap();
+        let says = |status: &str, awake: &str| {
+            fs::write(power.join("runtime_status"), status).unwrap();
+            fs::write(power.join("runtime_active_time"), awake).unwrap();
+            asleep(bus.path(), "00000000:01:00.0")
+        };
+        assert_eq!(says("suspended\n", "4711\n"), Some(Asleep { awake_ms: Some(4711) }));
+        assert_eq!(says("suspending\n", "?\n"), Some(Asleep { awake_ms: None }));
+        for awake in ["active\n", "resuming\n", "unsupported\n", "error\n", ""] {
+            assert_eq!(says(awake, "4711\n"), None, "{awake}");
+        }
+        assert_eq!(asleep(bus.path(), "00000000:02:00.0"), None);
+        // A domain of its own, as virtual bridges have.
+        assert_eq!([as_sysfs("00010000:e1:00.0"), as_sysfs("00000000:01:00.0")], ["10000:e1:00.0", "0000:01:00.0"]);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::holders::DeviceProcess;
 use crate::probe::{DeviceState, Moment};
-use cardhour_domain::{Name, NodeEvent, Reading, SeenDevice, Timestamp};
+use cardhour_domain::{Gap, Name, NodeEvent, Reading, SeenDevice, Timestamp};
 
 /// Everything the cards of a node said over one tick.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +25,17 @@ pub struct TickReadings {
     pub events: Vec<NodeEvent>,
     /// The devices of each card that is new or was cut anew; empty where nothing changed.
     pub layout: Vec<SeenDevice>,
+    /// Cards that haven't answered once since the collector started.
+    pub dead: Vec<DeadCard>,
+}
+
+/// A card that is there and hasn't answered once since the collector started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeadCard {
+    /// Its place on the bus; none where only the driver's count tells of it.
+    pub place: Option<Name>,
+    /// As what its values are missing.
+    pub gap: Gap,
 }
 
 /// A virtual GPU that is active on a card.

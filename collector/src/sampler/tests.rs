@@ -45,6 +45,7 @@ fn readings(at: Moment, devices: Vec<DeviceReading>) -> TickReadings {
         vgpus: Vec::new(),
         events: Vec::new(),
         layout: Vec::new(),
+        dead: Vec::new(),
     }
 }
 

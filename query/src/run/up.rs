@@ -13,7 +13,7 @@ use crate::terminal::tell;
 use cardhour_collector::config::Config as CollectorConfig;
 use cardhour_collector::delivery::Destination;
 use cardhour_collector::probe::{Control, SystemClock};
-use cardhour_collector::run::RunError;
+use cardhour_collector::run::{ReleaseSignal, RunError};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ const COLLECTOR_CONFIG: &str = "/etc/cardhour/collector.toml";
 /// The cluster of a machine of which nobody says which it belongs to.
 pub const LOCAL: &str = "local";
 
-/// Collects and serves until Ctrl-C or SIGTERM. Errors: the ledger lies in no folder, the port is taken, the collector can't begin.
+/// Collects and serves until Ctrl-C or SIGTERM; SIGUSR1 lets go of the cards for five minutes. Errors: the ledger lies in no folder, the port is taken, the collector can't begin.
 pub async fn run(scene: &Scene, args: &UpArgs) -> Result<Exit, Error> {
     let place = scene.place()?;
     // What can be wrong with the call is, before a ledger is made.
@@ -48,11 +48,13 @@ pub async fn run(scene: &Scene, args: &UpArgs) -> Result<Exit, Error> {
     books.ledger().make_incoming()?;
     tell(&format!("collecting node {} of cluster {}, each {} s", config.node, config.cluster, config.step_s));
     let beside = serving::Beside::of(scene, &books)?;
+    let releases = ReleaseSignal::listen().map_err(|source| Error::Stream { doing: "listen for SIGUSR1", source })?;
     let (collector, ended) = Collector::start(config).await?;
     let token_file = scene.config.token_file.clone();
     let served = tokio::select! {
         served = serving::until_stopped(books, listener, tls, token_file, beside) => served,
         error = ended => Err(error.unwrap_or(RunError::Ended).into()),
+        never = releases.pass_on(&collector.control) => match never {},
     };
     if let Some(watch) = watch {
         watch.stop().await;

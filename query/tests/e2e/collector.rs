@@ -217,6 +217,27 @@ fn up_meters_and_serves_in_one_process() {
     assert!(site.ok("verify").contains("the books balance"));
 }
 
+/// As of the collector by itself, SIGUSR1 lets go of the cards; it ends neither it nor the service.
+#[test]
+fn up_lets_go_of_the_cards_by_a_signal_and_serves_on() {
+    let site = Site::new();
+    let scene = site.file("scene.toml", half_busy(std::process::id()));
+    let spool = site.ledger().join("spool");
+    let config = site.file("collector.toml", format!("cluster = \"lab\"\nnode = \"box\"\nspool = {spool:?}\nseal_after_s = 2\nmetrics = \"off\"\n[deliver]\nfolder = \"/nowhere\"\n"));
+    let mut up = site.command();
+    up.args(["up", "--address", "127.0.0.1:0", "--step-s", "1", "--collector-config", &config, "--nvml-lib"]);
+    up.arg(fake_nvml::library_path()).env("FAKE_NVML_SCENARIO", &scene);
+    let service = Service::of(&site, "http", &mut up);
+    std::thread::sleep(Duration::from_secs(4));
+    service.signal("USR1");
+    std::thread::sleep(Duration::from_secs(4));
+    assert_eq!(service.get("/healthz").status, 200);
+    assert!(service.ended_well(), "it ends when it is told to");
+    // For five minutes, as the command does without `--for`.
+    let told = site.sql_text("select kind, number from node_events where kind = 'released'");
+    assert!(told.contains("released,300000"), "{told}");
+}
+
 #[test]
 fn a_live_demo_plays_through_the_real_collector_and_says_that_it_is_one() {
     let site = Site::new();

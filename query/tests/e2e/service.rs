@@ -59,6 +59,12 @@ impl Service {
         false
     }
 
+    /// Sends it a signal, by its name: `USR1`.
+    pub fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args([format!("-{name}"), pid]).status().unwrap().success());
+    }
+
     /// The port it listens on.
     pub fn port(&self) -> u16 {
         self.port

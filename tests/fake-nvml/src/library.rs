@@ -315,6 +315,15 @@ impl Library {
         None
     }
 
+    /// What a lookup of a card ends with by a fault of that card alone: which card it is of is only known when it has found it.
+    pub fn lookup_refused(&self, name: &str, card: usize, now_ms: i64) -> Option<Code> {
+        let is_of_lookup = |fault: &&Fault| {
+            let is_of_call = fault.kind.is_none() && fault.field.is_none();
+            is_of_call && fault.card == Some(card) && self.is_on(fault, now_ms) && matches(&fault.call, name)
+        };
+        self.scenario.faults.iter().find(is_of_lookup).and_then(|fault| fault.rc).map(Code)
+    }
+
     /// How often the driver was loaded anew before: the generation of handles.
     fn generation(&self, now_ms: i64) -> u16 {
         let reloads = self.scenario.faults.iter().filter(|fault| fault.kind == Some(FaultKind::DriverReload));

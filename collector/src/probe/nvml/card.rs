@@ -3,6 +3,7 @@
 mod health;
 mod rings;
 mod sensors;
+mod sleep;
 mod values;
 
 pub use values::put_memory;
@@ -21,6 +22,7 @@ use crate::probe::{
 use cardhour_domain::{CardShare, Gap, Name, Reading};
 use nvml_wrapper::Device;
 use rings::RingState;
+use sleep::Sleep;
 use std::sync::Arc;
 use values::Turn;
 
@@ -73,6 +75,8 @@ pub struct Card<'nvml> {
     processes: Processes,
     health: HealthState,
     power_limit_mw: Reading<i64>,
+    /// How it sleeps; none while it is awake.
+    sleep: Option<Sleep>,
 }
 
 /// Whether a scan found the card cut otherwise than before.
@@ -138,6 +142,7 @@ impl<'nvml> Card<'nvml> {
             processes: Processes::default(),
             health: HealthState::missing(Gap::CollectorDown),
             power_limit_mw: Reading::Missing(Gap::CollectorDown),
+            sleep: None,
         };
         // Whether its power is to be integrated has to be known before the first tick.
         card.line.call(Call::Energy, || Ok(card.device.total_energy_consumption()?));
@@ -217,6 +222,9 @@ impl<'nvml> Card<'nvml> {
 
     /// The rings, which wrap after some ten seconds, and power where it has to be integrated.
     pub fn poll(&mut self, tools: &mut Tools<'nvml>, at: Moment) {
+        if let Some(sleep) = self.sleep {
+            return self.poll_asleep(at, sleep);
+        }
         if self.mode != Mode::On {
             let now = self.line.call(Call::UtilizationRates, || Ok(self.device.utilization_rates()?));
             let (busy_percent, memory_percent) = (now.map_ref(|now| now.gpu), now.map_ref(|now| now.memory));

@@ -3,15 +3,16 @@
 use super::call::{Call, Line};
 use super::card::{Card, Layout, Tools};
 use super::events;
-use super::fault::Fault;
+use super::fault::{Fault, code};
 use super::raw::{Buffers, EventSet, Raw};
-use super::roster::{KnownDevice, Roster};
+use super::roster::{Dead, KnownDevice, Roster};
 use super::slices::Mode;
 use super::{NvmlConfig, Pace};
-use crate::probe::{DeviceId, DeviceReading, Heartbeat, Moment, TickReadings, pci};
+use crate::probe::{DeviceId, DeviceReading, Heartbeat, Moment, TickReadings, driver_cards, pci};
 use cardhour_domain::{CardShare, EventKind, Gap, Name, Reading, SeenDevice, Timestamp};
 use nvml_wrapper::Nvml;
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Health is looked at this often. Unit: microseconds.
@@ -22,6 +23,9 @@ const LISTS_EVERY_US: i64 = 10_000_000;
 
 /// The same, while the governor spares them. Unit: microseconds.
 const SPARED_LISTS_EVERY_US: i64 = 30_000_000;
+
+/// Where the kernel lists processes.
+const PROCESSES: &str = "/proc";
 
 /// One loading of the library.
 #[derive(Debug)]
@@ -99,6 +103,7 @@ impl<'a, 'nvml> Generation<'a, 'nvml> {
 
     /// The rings and events, between ticks.
     pub fn poll(&mut self, roster: &mut Roster, at: Moment) {
+        self.look_who_sleeps();
         for card in &mut self.cards {
             card.poll(&mut self.tools, at);
         }
@@ -110,6 +115,7 @@ impl<'a, 'nvml> Generation<'a, 'nvml> {
     pub fn tick(&mut self, roster: &mut Roster, tick: Timestamp, pace: Pace, now: impl Fn() -> Moment) -> TickReadings {
         let at = now();
         self.ticks += 1;
+        self.look_who_sleeps();
         self.hear(roster, at);
         self.scan(roster, at);
         if self.health_us.is_none_or(|last| at.monotonic_us - last >= HEALTH_EVERY_US) {
@@ -128,6 +134,12 @@ impl<'a, 'nvml> Generation<'a, 'nvml> {
             let at = now();
             let first = devices.len();
             card.poll(&mut self.tools, at);
+            if card.is_asleep() {
+                let silent = known_devices(card).iter().map(|device| device.silent(at, Gap::Asleep)).collect();
+                card.read_asleep(silent, &mut devices);
+                listings.extend(card.list_asleep(Path::new(PROCESSES)));
+                continue;
+            }
             if lists {
                 listings.push(card.list(&mut self.tools, self.lists - 1, &mut processes));
             }
@@ -154,6 +166,7 @@ impl<'a, 'nvml> Generation<'a, 'nvml> {
             vgpus,
             events: roster.take_events(),
             layout: roster.take_layout(),
+            dead: roster.dead(),
         }
     }
 
@@ -166,21 +179,30 @@ impl<'a, 'nvml> Generation<'a, 'nvml> {
 
     fn find_cards(&mut self, roster: &mut Roster, at: Moment) -> Result<(), Fault> {
         let nvml = self.nvml;
+        // How the driver's numbers fail that lead to no card.
+        let mut unanswered: Vec<(Call, Fault)> = Vec::new();
         for index in 0..self.count {
             let device = self.library.call_part(Call::DeviceHandle, || as_answer(nvml.device_by_index(index)));
             if let Some((call, fault)) = self.open(device, roster, at)? {
-                tracing::warn!(index, call = call.name(), %fault, "a card that the driver counts doesn't answer");
+                tracing::debug!(index, call = call.name(), %fault, "a card that the driver counts doesn't answer");
                 roster.want_restart();
+                unanswered.push((call, fault));
             }
         }
         // One lost card makes looking by index fail for it, and on some drivers for all that follow.
-        let missing: Vec<_> = roster
-            .places()
-            .into_iter()
-            .filter(|place| self.cards.iter().all(|card| card.id.pci_bus_id != *place))
-            .collect();
-        let bus = if missing.is_empty() { None } else { self.config.pci_devices.as_deref().and_then(pci::look) };
-        for place in missing {
+        let of_module = self.config.driver_cards.as_deref().and_then(driver_cards::look);
+        let mut places = roster.places();
+        places.extend(of_module.iter().flatten().map(|card| card.place.clone()));
+        places.retain(|place| !self.has(place));
+        let is_bus_needed = !places.is_empty() || !unanswered.is_empty();
+        let bus = self.config.pci_devices.as_deref().filter(|_| is_bus_needed).and_then(pci::look);
+        if of_module.is_none() && !unanswered.is_empty() {
+            // Nobody says which of them the driver has; it does, when it is asked for each.
+            let listed = bus.iter().flat_map(|bus| &bus.cards).map(|place| Name::from(place.as_str()));
+            places.extend(listed.filter(|place| !self.has(place)));
+        }
+        let mut dead = Vec::new();
+        for place in places {
             if bus.as_ref().is_some_and(|bus| bus.passed_through.contains(place.as_str())) {
                 // A virtual machine has it now: held by that, not lost.
                 tracing::info!(%place, "card was passed through to a virtual machine");
@@ -193,13 +215,31 @@ impl<'a, 'nvml> Generation<'a, 'nvml> {
                 Reading::Seen(Err(fault)) => Some(*fault),
                 _ => None,
             };
-            if let Some((call, fault)) =
-                self.open(device, roster, at)?.or(answer.map(|fault| (Call::DeviceHandle, fault)))
-            {
-                roster.lose(at, &place, call, fault);
+            let why = self.open(device, roster, at)?.or(answer.map(|fault| (Call::DeviceHandle, fault)));
+            let is_known = roster.card(&place).is_some();
+            let described = of_module.iter().flatten().find(|card| card.place == place);
+            if why == Some((Call::DeviceHandle, Fault::Code(code::NOT_FOUND))) && !is_known && described.is_none() {
+                // On the bus, and another driver's or another container's.
+                continue;
+            }
+            // One of those that no number led to.
+            unanswered.pop();
+            match why {
+                None => {}
+                Some((call, fault)) if is_known && !roster.is_dead(&place) => roster.lose(at, &place, call, fault),
+                Some((call, fault)) => {
+                    dead.push(Dead { place: Some(place), call, fault, described: described.cloned() })
+                }
             }
         }
+        let unnamed = |(call, fault)| Dead { place: None, call, fault, described: None };
+        dead.extend(unanswered.into_iter().map(unnamed));
+        roster.bury(at, &self.config.cluster, self.driver.as_ref(), dead);
         Ok(())
+    }
+
+    fn has(&self, place: &Name) -> bool {
+        self.cards.iter().any(|card| card.id.pci_bus_id == *place)
     }
 
     /// Adds a card that answers; what kept it from that, where it doesn't.
@@ -253,8 +293,20 @@ impl<'a, 'nvml> Generation<'a, 'nvml> {
         }
     }
 
+    /// No call may wake a card that sleeps, so this goes before all that are made.
+    fn look_who_sleeps(&mut self) {
+        let Some(bus) = self.config.pci_devices.as_deref() else { return };
+        for card in &mut self.cards {
+            let (was_asleep, asleep) = (card.is_asleep(), pci::asleep(bus, &card.id.pci_bus_id));
+            if was_asleep != asleep.is_some() {
+                tracing::debug!(card = %card.id.card_uuid, is_asleep = asleep.is_some(), "the kernel put the card to sleep, or woke it");
+            }
+            card.rest(asleep);
+        }
+    }
+
     fn scan(&mut self, roster: &mut Roster, at: Moment) {
-        for card in self.cards.iter_mut().filter(|card| card.line.lost().is_none()) {
+        for card in self.cards.iter_mut().filter(|card| card.can_be_asked()) {
             let Some(known) = roster.card(&card.id.pci_bus_id) else { continue };
             let (layout, is_first) = (known.layout + 1, known.layout == 0);
             if card.scan(&mut self.tools, at, layout) == Layout::Same && !is_first {
@@ -288,7 +340,7 @@ impl<'a, 'nvml> Generation<'a, 'nvml> {
 
     fn look_at_health(&mut self, roster: &mut Roster, at: Moment) {
         self.health_us = Some(at.monotonic_us);
-        for card in self.cards.iter_mut().filter(|card| card.line.lost().is_none()) {
+        for card in self.cards.iter_mut().filter(|card| card.can_be_asked()) {
             card.read_health(&mut self.tools);
             events::judge_health(card, roster, at);
         }

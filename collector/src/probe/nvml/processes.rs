@@ -15,6 +15,8 @@ const OTHER_LISTS_EVERY: u32 = 4;
 #[derive(Debug)]
 pub struct Processes {
     devices: Reading<HashMap<Name, (u32, Reading<i64>)>>,
+    /// Those of the last list; none where it wasn't whole.
+    pids: Option<Vec<u32>>,
     work: HashMap<u32, u64>,
     works: Reading<()>,
     last_stamp_us: u64,
@@ -26,6 +28,7 @@ impl Default for Processes {
     fn default() -> Self {
         Self {
             devices: Reading::Missing(Gap::CollectorDown),
+            pids: None,
             work: HashMap::new(),
             works: Reading::Missing(Gap::CollectorDown),
             last_stamp_us: 0,
@@ -94,6 +97,7 @@ impl Processes {
             }
         }
         self.count(&seen, complete);
+        self.pids = complete.seen().map(|()| seen.keys().map(|(pid, _)| *pid).collect());
         let work = std::mem::take(&mut self.work);
         let count = u32::try_from(seen.len()).unwrap_or(u32::MAX);
         out.extend(seen.into_iter().map(|((pid, device_uuid), (kind, memory_bytes))| DeviceProcess {
@@ -109,6 +113,11 @@ impl Processes {
             kind,
         }));
         CardListing { card_uuid: id.card_uuid.clone(), processes: complete.map(|()| count) }
+    }
+
+    /// Those of the last list, where it was whole.
+    pub fn pids(&self) -> Option<&[u32]> {
+        self.pids.as_deref()
     }
 
     /// How many were on a device when it was last asked.

@@ -2,8 +2,9 @@
 
 use super::call::Call;
 use super::fault::Fault;
-use crate::probe::{DeviceId, DeviceReading, DeviceState, Moment, Rows};
-use cardhour_domain::{EventKind, Gap, Name, NodeEvent, Reading, SeenDevice};
+use crate::probe::driver_cards::DriverCard;
+use crate::probe::{DeadCard, DeviceId, DeviceReading, DeviceState, Moment, Rows};
+use cardhour_domain::{CardShare, EventKind, Gap, Name, NodeEvent, Reading, SeenDevice};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Unit: microseconds.
@@ -18,9 +19,24 @@ pub struct Roster {
     cards: BTreeMap<Name, KnownCard>,
     events: Vec<NodeEvent>,
     layout: Vec<SeenDevice>,
+    /// Cards that haven't answered once, as the library found them when it was loaded last.
+    dead: Vec<Dead>,
     restart_wanted: bool,
     restarted_us: Option<i64>,
     restart_pause_us: i64,
+}
+
+/// A card that is there and hasn't answered once since the collector started.
+#[derive(Clone, Debug)]
+pub struct Dead {
+    /// Its place on the bus; none where only the driver's count tells of it.
+    pub place: Option<Name>,
+    /// Which call found it so.
+    pub call: Call,
+    /// How.
+    pub fault: Fault,
+    /// What the kernel module says it is.
+    pub described: Option<DriverCard>,
 }
 
 /// A card that has been seen since the collector started.
@@ -76,6 +92,7 @@ impl Roster {
             cards: BTreeMap::new(),
             events: Vec::new(),
             layout: Vec::new(),
+            dead: Vec::new(),
             restart_wanted: false,
             restarted_us: None,
             restart_pause_us: MINUTE_US,
@@ -123,16 +140,7 @@ impl Roster {
         if let Some(known) = self.cards.get_mut(&id.pci_bus_id).filter(|_| was_lost.is_some()) {
             known.is_lost = false;
         } else {
-            let device = KnownDevice { id: id.clone(), is_cut: false, mig_profile: None };
-            let card = KnownCard {
-                devices: vec![device],
-                is_lost: false,
-                layout: 0,
-                told_driver: None,
-                last_xid: None,
-                told: ToldHealth::default(),
-            };
-            self.cards.insert(id.pci_bus_id.clone(), card);
+            self.cards.insert(id.pci_bus_id.clone(), KnownCard::new(id.clone(), false));
         }
     }
 
@@ -147,6 +155,64 @@ impl Roster {
         let id = card.devices[0].id.clone();
         tracing::warn!(card = %id.card_uuid, place = %pci_bus_id, call = call.name(), %fault, "card answers no more");
         self.tell(at, EventKind::CardLost, Some(&id), fault.number(), Some(&format!("{}: {fault}", call.name())));
+    }
+
+    /// Cards that were there when the library was loaded, and didn't answer then nor ever before. Each is told once.
+    ///
+    /// One of which the kernel module says who it is gets its rows like any other that is lost: it is one of the node's cards.
+    pub fn bury(&mut self, at: Moment, cluster: &Name, driver: Option<&Name>, dead: Vec<Dead>) {
+        let before = std::mem::replace(&mut self.dead, dead.clone());
+        let mut unnamed = before.iter().filter(|card| card.place.is_none()).count();
+        for card in dead {
+            let is_told = match &card.place {
+                Some(_) => before.iter().any(|told| told.place == card.place),
+                None => unnamed > 0,
+            };
+            if is_told {
+                unnamed = unnamed.saturating_sub(usize::from(card.place.is_none()));
+                continue;
+            }
+            let (call, fault) = (card.call.name(), card.fault);
+            let uuid = card.described.as_ref().and_then(|described| described.uuid.clone());
+            let place = card.place.as_deref().unwrap_or("unknown");
+            tracing::warn!(place, card = uuid.as_deref(), call, %fault, "a card that the driver has doesn't answer, and never did");
+            let id = card.place.as_ref().zip(uuid).map(|(place, uuid)| DeviceId {
+                card_uuid: uuid.clone(),
+                device_uuid: uuid,
+                pci_bus_id: place.clone(),
+                mig: None,
+            });
+            let detail = format!("{call}: {fault}; place {place}");
+            self.tell(at, EventKind::CardLost, id.as_ref(), fault.number(), Some(&detail));
+            if let Some(id) = id {
+                self.layout.push(SeenDevice {
+                    at: at.wall,
+                    node: self.node.clone(),
+                    cluster: cluster.clone(),
+                    card_uuid: id.card_uuid.clone(),
+                    device_uuid: id.device_uuid.clone(),
+                    pci_bus_id: Some(id.pci_bus_id.clone()),
+                    model: card.described.and_then(|described| described.model),
+                    memory_bytes: None,
+                    driver: driver.cloned(),
+                    mig_mode: None,
+                    mig_profile: None,
+                    share: CardShare::CARD,
+                    power_limit_mw: None,
+                });
+                self.cards.insert(id.pci_bus_id.clone(), KnownCard::new(id, true));
+            }
+        }
+    }
+
+    /// Whether the card at a place hasn't answered once.
+    pub fn is_dead(&self, place: &Name) -> bool {
+        self.dead.iter().any(|dead| dead.place.as_ref() == Some(place))
+    }
+
+    /// Cards that haven't answered once.
+    pub fn dead(&self) -> Vec<DeadCard> {
+        self.dead.iter().map(|dead| DeadCard { place: dead.place.clone(), gap: dead.fault.gap() }).collect()
     }
 
     /// A card is no longer this node's to tell of.
@@ -193,11 +259,25 @@ impl Roster {
 
     /// The library is loaded anew now.
     pub fn restarted(&mut self, now: Moment) {
-        let is_all_well = self.cards.values().all(|card| !card.is_lost);
+        let is_all_well = self.dead.is_empty() && self.cards.values().all(|card| !card.is_lost);
         let pause_us = if self.restarted_us.is_none() || is_all_well { MINUTE_US } else { self.restart_pause_us * 2 };
         self.restart_pause_us = pause_us.min(LONGEST_RESTART_PAUSE_US);
         self.restarted_us = Some(now.monotonic_us);
         self.restart_wanted = false;
+    }
+}
+
+impl KnownCard {
+    /// One that is not cut, as far as is known.
+    fn new(id: DeviceId, is_lost: bool) -> Self {
+        Self {
+            devices: vec![KnownDevice { id, is_cut: false, mig_profile: None }],
+            is_lost,
+            layout: 0,
+            told_driver: None,
+            last_xid: None,
+            told: ToldHealth::default(),
+        }
     }
 }
 

@@ -115,6 +115,20 @@ fn pitfall_15_a_process_with_the_library_of_before_ends_and_says_why() {
     assert_eq!(journals.count(), 0);
 }
 
+/// A card that is dead from the start is on the page and once in the log, however often it is tried.
+#[test]
+fn pitfall_07_a_card_that_never_answered_is_on_the_page_and_in_the_log() {
+    let scenario =
+        "[[card]]\npreset = \"h100\"\ncopies = 2\n[[fault]]\ncard = 1\ncall = \"nvmlDeviceGetHandleBy*\"\nrc = 15\n";
+    let node = Node::new(scenario);
+    let page = node.read_page();
+    let dead = |page: &Page, reason| page.value("cardhour_collector_dead_cards", &[("reason", reason)]);
+    assert_eq!([dead(&page, "card_lost"), dead(&page, "no_permission")], [1.0, 0.0]);
+    assert_eq!(page.value("cardhour_collector_events_total", &[("kind", "card_lost")]), 1.0);
+    assert_eq!(page.value("cardhour_collector_cards", &[]), 1.0);
+    assert_eq!(node.log().matches("a card that the driver has doesn't answer").count(), 1, "{}", node.log());
+}
+
 /// Pitfall 24: early drivers of the 535 line write past the end of process lists, so they aren't asked; all else is read.
 #[test]
 fn pitfall_24_a_driver_that_writes_past_the_end_of_lists_is_not_asked_for_them() {

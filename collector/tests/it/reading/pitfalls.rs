@@ -2,12 +2,13 @@
 //! (`cases.rs`, `metrics/trouble.rs`, `holders/odd_processes.rs`). Not staged: 3 and 10, crashes inside the driver's own code, but for the calls that lead to them;
 //! 39, a figure that isn't asked for; 41 and 42, what other exporters cost.
 
-use super::story::{StageClock, card, missing, percent, play, play_with, second, stage};
+use super::story::{Kernel, StageClock, card, missing, percent, play, play_beside, play_with, second, stage};
 use cardhour_collector::probe::nvml::{NvmlConfig, NvmlProbe};
-use cardhour_collector::probe::{Control, SystemClock, Watchdog};
-use cardhour_domain::{EventKind, Gap, Reading};
+use cardhour_collector::probe::{Control, DeadCard, SystemClock, Watchdog};
+use cardhour_domain::{EventKind, Gap, Reading, UseBasis};
 use std::cell::Cell;
 use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -40,7 +41,7 @@ fn pitfall_01_cards_that_no_index_leads_to_are_found_by_their_place() {
     assert_eq!(story.told(EventKind::CardLost), [(100, Some(15))]);
 }
 
-/// A card that is lost from the start is told of by nobody; the others are metered, and it is found when it comes back.
+/// A card that is lost from the start takes no other with it, is told once though nobody knows who it is, and is found when it comes back.
 #[test]
 fn pitfall_05_a_card_that_no_lookup_gives_takes_no_other_with_it() {
     let story = play(&stage(&LOST_AND_BACK.replace("at_s = 100", "at_s = 0")), 900);
@@ -49,6 +50,89 @@ fn pitfall_05_a_card_that_no_lookup_gives_takes_no_other_with_it() {
     assert_eq!(story.row(&card(2), 900).sm_active_pct, percent(40.0));
     // Loaded anew every one to five minutes.
     assert!(story.rows_of(&card(2)).first().unwrap().during.end() <= second(300 + 300 + 15));
+    assert_eq!(story.told(EventKind::CardLost), [(0, Some(15))]);
+    assert_eq!(story.tick(15).dead, [DeadCard { place: None, gap: Gap::CardLost }]);
+    assert_eq!(story.tick(900).dead, []);
+}
+
+/// Folders of a kernel with three cards on its bus, of which the last is the dead one.
+fn three_on_the_bus() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let bus = folder.path().join("devices");
+    for n in 0..3 {
+        let place = bus.join(format!("0000:{:02x}:00.0", 0x10 + n));
+        std::fs::create_dir_all(&place).unwrap();
+        std::fs::write(place.join("vendor"), "0x10de\n").unwrap();
+        std::fs::write(place.join("class"), "0x030200\n").unwrap();
+    }
+    (folder, bus)
+}
+
+fn dead(call: &str, rc: u32) -> String {
+    format!(
+        "[[card]]\npreset = \"h100\"\ncopies = 3\ncurve.power_w = 100\n[[fault]]\nuntil_s = 500\ncard = 2\ncall = \"{call}\"\nrc = {rc}\n"
+    )
+}
+
+/// However it fails from the start on, it is counted, told once with its place on the bus, and the others are read.
+#[test]
+fn pitfall_07_a_card_that_never_answered_is_told_once_with_its_place() {
+    // A code that nobody knows comes without its number: the wrapper takes it for a value.
+    for (call, rc, number, gap) in [
+        ("nvmlDeviceGetHandleBy*", 15, Some(15), Gap::CardLost),
+        ("nvmlDeviceGetHandleBy*", 21, Some(21), Gap::NotSupported),
+        ("nvmlDeviceGetHandleBy*", 28, Some(28), Gap::CardLost),
+        ("nvmlDeviceGetHandleBy*", 777, None, Gap::DriverError),
+        ("nvmlDeviceGetHandleBy*", 4, Some(4), Gap::NoPermission),
+        ("nvmlDeviceGetUUID", 999, Some(999), Gap::DriverError),
+    ] {
+        let (_folder, bus) = three_on_the_bus();
+        let kernel = Kernel { pci_devices: Some(bus), driver_cards: None };
+        let story = play_beside(&stage(&dead(call, rc)), 900, kernel);
+        let said: Vec<_> = story.events.iter().filter(|event| event.kind == EventKind::CardLost).collect();
+        assert_eq!(said.len(), 1, "{call} {rc} {said:?}");
+        assert_eq!((said[0].card_uuid.as_deref(), said[0].number), (None, number));
+        assert!(said[0].detail.as_deref().unwrap().ends_with("place 00000000:12:00.0"), "{said:?}");
+        assert_eq!(story.tick(60).dead, [DeadCard { place: Some("00000000:12:00.0".into()), gap }], "{call} {rc}");
+        assert_eq!(story.energy_mj(&card(0)), (900 - 15) * 100_000);
+        // It is found when it answers, and isn't dead any more.
+        assert_eq!(story.tick(900).dead, []);
+        assert!(story.row(&card(2), 900).power_mw.seen().is_some());
+    }
+}
+
+/// Where the kernel module says who it is, it is one of the node's cards: in each tick, with the reason why nothing is known of it.
+#[test]
+fn pitfall_07_a_card_that_never_answered_and_that_the_module_names_is_in_the_books() {
+    let (folder, bus) = three_on_the_bus();
+    let module = folder.path().join("gpus");
+    for n in 0..3 {
+        let place = module.join(format!("0000:{:02x}:00.0", 0x10 + n));
+        std::fs::create_dir_all(&place).unwrap();
+        let text = format!("Model: \t\t NVIDIA H100\nGPU UUID: \t {}\nGPU Excluded:\t No\n", card(n));
+        std::fs::write(place.join("information"), text).unwrap();
+    }
+    let kernel = Kernel { pci_devices: Some(bus), driver_cards: Some(module) };
+    let story = play_beside(&stage(&dead("nvmlDeviceGetHandleBy*", 15)), 900, kernel);
+    assert_eq!(story.told(EventKind::CardLost), [(0, Some(15))]);
+    let told = story.ticks.iter().flat_map(|tick| &tick.layout).find(|device| device.card_uuid == card(2).as_str());
+    assert_eq!(told.unwrap().model.as_deref(), Some("NVIDIA H100"));
+    assert_eq!(told.unwrap().pci_bus_id.as_deref(), Some("00000000:12:00.0"));
+    assert_eq!(story.row(&card(2), 300).sm_active_pct, missing(Gap::CardLost));
+    assert_eq!(story.tick(300).dead.len(), 1);
+    // Eight minutes and a bit later it answers: found, with its own figures.
+    assert!(story.told(EventKind::CardFound).iter().any(|(at, _)| (500..=800).contains(at)));
+    assert!(story.row(&card(2), 900).power_mw.seen().is_some());
+}
+
+/// Another driver's card on the bus is none of ours.
+#[test]
+fn pitfall_07_a_card_that_the_driver_has_not_got_is_not_called_dead() {
+    let (_folder, bus) = three_on_the_bus();
+    let scenario =
+        "[[card]]\npreset = \"h100\"\ncopies = 2\n[[fault]]\ncard = 1\ncall = \"nvmlDeviceGetHandleBy*\"\nrc = 15\n";
+    let story = play_beside(&stage(scenario), 120, Kernel { pci_devices: Some(bus), driver_cards: None });
+    assert_eq!(story.tick(60).dead, [DeadCard { place: Some("00000000:11:00.0".into()), gap: Gap::CardLost }]);
 }
 
 /// Whichever part of the collector meets the loss first, it is the whole card's: an instance's memory here.
@@ -237,6 +321,79 @@ fn pitfall_07_a_card_given_to_a_virtual_machine_is_not_lost() {
     assert_eq!(story.told(EventKind::Health), []);
     assert_eq!(story.tick(300).devices.len(), 1);
     assert_eq!(story.tick(600).devices.len(), 2);
+}
+
+/// One card that the kernel puts to sleep two minutes in, for five minutes. Any call on it meanwhile would find it lost.
+const ASLEEP: &str = r#"
+[[card]]
+preset = "l40s"
+pci = "00000000:01:00.0"
+curve.power_w = 20
+curve.util = { points = [[0, 50], [100, 0]], interp = "step" }
+[[fault]]
+at_s = 121
+until_s = 421
+card = 0
+call = "nvmlDevice*"
+rc = 15
+"#;
+
+/// Plays it on a bus whose kernel says so. `woken_s`: something else wakes it then, for a moment.
+fn play_asleep(scenario: &str, woken_s: Option<i64>) -> super::story::Story {
+    let bus = tempfile::tempdir().unwrap();
+    let card = bus.path().join("0000:01:00.0");
+    std::fs::create_dir_all(card.join("power")).unwrap();
+    std::fs::write(card.join("vendor"), "0x10de\n").unwrap();
+    std::fs::write(card.join("class"), "0x030200\n").unwrap();
+    play_with(&stage(scenario), 600, Some(bus.path().to_owned()), &|s, _, _| {
+        let is_asleep = (120..420).contains(&s);
+        let awake_ms =
+            if is_asleep { 120_000 + woken_s.map_or(0, |woken| i64::from(s >= woken) * 800) } else { s * 1000 };
+        std::fs::write(card.join("power/runtime_status"), if is_asleep { "suspended\n" } else { "active\n" }).unwrap();
+        std::fs::write(card.join("power/runtime_active_time"), format!("{awake_ms}\n")).unwrap();
+    })
+}
+
+/// Any call would wake it. The kernel says that it sleeps, and nothing runs on a card that does: that is idle, and what was used is in its counter.
+#[test]
+fn pitfall_22_a_card_that_sleeps_is_not_woken_and_was_idle() {
+    let story = play_asleep(ASLEEP, None);
+    assert_eq!(story.told(EventKind::CardLost), [], "a call was made on it");
+    assert_eq!(story.ticks.last().unwrap().generation, 1);
+    let row = story.row(&card(0), 300);
+    assert_eq!((row.sm_active_pct, row.use_basis), (percent(0.0), UseBasis::DutyCycle));
+    assert_eq!(
+        (row.power_mw, row.temperature_c, row.energy_mj),
+        (missing(Gap::Asleep), missing(Gap::Asleep), missing(Gap::Asleep))
+    );
+    // It has no process, and only a call that wakes it could change that.
+    assert_eq!(story.tick(300).listings.len(), 1);
+    assert_eq!(story.tick(300).listings[0].processes, Reading::Seen(0));
+    assert_eq!(story.energy_mj(&card(0)), (600 - 15) * 20_000);
+    // 50 % until 100 s, less the tick before the first row; to half a sample of the ring.
+    let busy = story.busy(&card(0));
+    assert!((busy - 50.0 * 85.0).abs() < 50.0, "{busy}");
+    assert!(story.row(&card(0), 600).power_mw.seen().is_some());
+}
+
+/// What it did while something else had woken it is in a ring that can't be read: that stretch isn't idle.
+#[test]
+fn pitfall_22_a_card_that_was_awake_between_two_looks_is_not_called_idle_then() {
+    let story = play_asleep(ASLEEP, Some(300));
+    let read = |s: i64| story.reading(&card(0), s).busy_ring.iter().map(|look| look.now_percent).collect::<Vec<_>>();
+    assert_eq!(read(300), [Reading::Seen(0); 3]);
+    assert_eq!(read(315), [missing(Gap::Asleep), Reading::Seen(0), Reading::Seen(0)]);
+    // Whoever woke it may have begun to use it.
+    assert_eq!((story.tick(300).listings.len(), story.tick(315).listings.len()), (1, 0));
+}
+
+/// A process that had it before it fell asleep may have it still: nobody can say, so it isn't free.
+#[test]
+fn pitfall_22_a_sleeping_card_with_a_process_that_lives_is_not_called_free() {
+    let with = |pid: u32| format!("{ASLEEP}[[process]]\npid = {pid}\ncard = 0\nmemory_mib = 5\n");
+    let listings = |pid| play_asleep(&with(pid), None).tick(300).listings.len();
+    // Process 1 lives on every Linux, and no kernel counts to four billion.
+    assert_eq!((listings(1), listings(4_000_000_000)), (0, 1));
 }
 
 #[test]

@@ -68,24 +68,32 @@ pub fn play(stage: &Stage, seconds: i64) -> Story {
 
 /// The same, on a thread that takes so much processor time a second.
 pub fn play_busily(stage: &Stage, seconds: i64, cpu_per_second: Duration) -> Story {
-    play_all(stage, seconds, None, &|_, _, _| {}, cpu_per_second)
+    play_all(stage, seconds, Kernel::default(), &|_, _, _| {}, cpu_per_second)
 }
 
 /// The same, with a PCI bus and things that happen meanwhile.
 pub fn play_with(stage: &Stage, seconds: i64, pci_devices: Option<PathBuf>, meanwhile: Meanwhile<'_>) -> Story {
-    play_all(stage, seconds, pci_devices, meanwhile, Duration::ZERO)
+    let kernel = Kernel { pci_devices, driver_cards: None };
+    play_all(stage, seconds, kernel, meanwhile, Duration::ZERO)
 }
 
-fn play_all(
-    stage: &Stage,
-    seconds: i64,
-    pci_devices: Option<PathBuf>,
-    meanwhile: Meanwhile<'_>,
-    cpu_per_second: Duration,
-) -> Story {
+/// The same, beside a kernel that says what is on its bus, and what its module has.
+pub fn play_beside(stage: &Stage, seconds: i64, kernel: Kernel) -> Story {
+    play_all(stage, seconds, kernel, &|_, _, _| {}, Duration::ZERO)
+}
+
+/// What the kernel says of cards, as folders of it; nothing where there are none.
+#[derive(Default)]
+pub struct Kernel {
+    pub pci_devices: Option<PathBuf>,
+    pub driver_cards: Option<PathBuf>,
+}
+
+fn play_all(stage: &Stage, seconds: i64, kernel: Kernel, meanwhile: Meanwhile<'_>, cpu_per_second: Duration) -> Story {
     let config = NvmlConfig {
         library: Some(stage.library().to_owned()),
-        pci_devices,
+        pci_devices: kernel.pci_devices,
+        driver_cards: kernel.driver_cards,
         ..NvmlConfig::new("n1".into(), "gpu".into())
     };
     let clock = StageClock { stage, now_us: Cell::new(0), wall_set_by_ms: Cell::new(0), meanwhile, cpu_per_second };

@@ -87,6 +87,9 @@ fn find(
             let (Named::Card(card) | Named::Slice { card, .. }) = named else {
                 return Err(Code(nvmlReturn_enum_NVML_ERROR_NOT_FOUND));
             };
+            if let Some(code) = library.lookup_refused(name, card, now) {
+                return Err(code);
+            }
             for (kind, code) in [
                 (FaultKind::CardLost, nvmlReturn_enum_NVML_ERROR_GPU_IS_LOST),
                 (FaultKind::ResetRequired, nvmlReturn_enum_NVML_ERROR_RESET_REQUIRED),

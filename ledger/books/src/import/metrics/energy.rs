@@ -23,10 +23,8 @@ impl Meter {
     ///
     /// `limit`: what the card may draw. Unit: millijoules.
     pub fn grown(&mut self, at: Timestamp, counter: i64, limit: Reading<Milliwatts>) -> Option<i64> {
-        // A board may pass its limit for moments: twice is beyond any.
-        let most_mw = limit.seen().map_or(MOST_MW, |limit| limit.0.saturating_mul(2));
-        let most = |since: Timestamp| i128::from(most_mw) * i128::from(at.ms_since(since) + LATE_MS) / 1000;
-        let believed = |grown: i64, since: Timestamp| (i128::from(grown) <= most(since)).then_some(grown);
+        let believed =
+            |grown: i64, since: Timestamp| (i128::from(grown) <= most_mj(limit, at.ms_since(since))).then_some(grown);
         let last = self.last.replace((at, counter));
         let (since, value) = last?;
         if counter < value {
@@ -56,6 +54,13 @@ impl Meter {
             *booked += mj;
         }
     }
+}
+
+/// The most that a card can have drawn over a time. Unit: millijoules.
+pub fn most_mj(limit: Reading<Milliwatts>, length_ms: i64) -> i128 {
+    // A board may pass its limit for moments: twice is beyond any.
+    let most_mw = limit.seen().map_or(MOST_MW, |limit| limit.0.saturating_mul(2));
+    i128::from(most_mw) * i128::from(length_ms + LATE_MS) / 1000
 }
 
 /// Power over a time. Unit: millijoules, half to even.

@@ -87,6 +87,7 @@ impl<'s> Gathering<'s> {
             plain,
             pushed_aside,
             job,
+            scrape_job: labels.get("job").map(Name::from),
             mig_profile: profile.clone(),
             share,
         });

@@ -90,15 +90,17 @@ impl Labels {
         names.iter().find_map(|name| self.get(name)).map(|value| Name::from(&*printable(value)))
     }
 
-    /// The node: by DCGM's own label, else by that of a relabelling, else the host of `instance`.
+    /// The node: by DCGM's own label, unless that names the exporter's pod, else by that of a relabelling, else the host of `instance`.
     pub fn node(&self, setting: &Setting) -> Option<Name> {
-        let told = self.name(&["Hostname", "hostname", "node", "kubernetes_node", "node_name", "nodename"]);
+        // An exporter that isn't told its node's name gives its own pod's, which is another one each time it is started.
+        let of_dcgm = self.name(&["Hostname", "hostname"]).filter(|host| !names_an_exporter(host));
+        let told = of_dcgm.or_else(|| self.name(&["node", "kubernetes_node", "node_name", "nodename"]));
         let host = || {
             let instance = self.get("instance")?;
             let host = instance.rsplit_once(':').map_or(instance, |(host, _)| host);
             Some(Name::from(&*printable(host)))
         };
-        told.or_else(host).or_else(|| setting.node.clone())
+        told.or_else(host).or_else(|| setting.node.clone()).or_else(|| self.name(&["Hostname", "hostname"]))
     }
 
     /// The card, on its node. Errors: which of them isn't told.
@@ -160,6 +162,12 @@ impl Labels {
     }
 }
 
+/// Whether a pod, container or host is called as exporters are.
+pub fn names_an_exporter(name: &str) -> bool {
+    let name = name.to_ascii_lowercase().replace('_', "-");
+    name.contains("dcgm-exporter") || name.contains("gpu-exporter")
+}
+
 /// The share of an instance by its profile and its card's model: 1/7 for `1g.10gb`.
 pub fn share_of(profile: &str, model: Option<&str>) -> Option<CardShare> {
     let named = format!("{}_{profile}", model.unwrap_or_default());
@@ -195,6 +203,19 @@ mod tests {
             Ok(Device::card("n1".into(), "GPU-7".into()))
         );
         assert!(labels(&[("UUID", "GPU-1")]).card(&setting).is_err(), "no node");
+    }
+
+    /// Without `NODE_NAME` dcgm-exporter's `Hostname` is that of its pod: after a restart the same card would be on another node.
+    #[test]
+    fn an_exporters_pod_is_no_node() {
+        let setting = Setting { node: Some("n9".into()), ..Setting::of_cluster("c") };
+        let node = |pairs: &[(&str, &str)]| labels(pairs).node(&setting).unwrap().to_string();
+        let of_pod = ("Hostname", "nvidia-dcgm-exporter-7x2kq");
+        assert_eq!(node(&[of_pod, ("node", "n1"), ("instance", "10.0.0.7:9400")]), "n1");
+        assert_eq!(node(&[of_pod, ("instance", "10.0.0.7:9400")]), "10.0.0.7");
+        assert_eq!(node(&[of_pod]), "n9");
+        assert_eq!(node(&[("Hostname", "n2"), ("node", "n1")]), "n2");
+        assert_eq!(labels(&[of_pod]).node(&Setting::of_cluster("c")).as_deref(), Some("nvidia-dcgm-exporter-7x2kq"));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Whom owner labels name: the pod that has the card, and not the exporter that tells of it.
 
 use super::Setting;
-use super::labels::{Labels, Pod};
+use super::labels::{Labels, Pod, names_an_exporter};
 use super::look::{Device, RUN_BY_LABEL, Sighting};
 use crate::import::names::printable;
 use cardhour_domain::{CardShare, Holder, HolderKind, HolderSource, Name, Owner, Timestamp};
@@ -18,6 +18,8 @@ pub struct Candidate {
     pub pushed_aside: Option<Pod>,
     /// By `hpc_job`.
     pub job: Option<Name>,
+    /// The scrape job that tells so: whether owners are pushed aside is its setting.
+    pub scrape_job: Option<Name>,
     /// The instance's profile.
     pub mig_profile: Option<Name>,
     /// Its share of the card.
@@ -86,10 +88,14 @@ impl Pods {
         candidates: BTreeMap<Candidate, BTreeSet<Timestamp>>,
         setting: &Setting,
     ) -> (Vec<Sighting>, Vec<String>) {
-        let labels_were_pushed = candidates.keys().any(|candidate| candidate.pushed_aside.is_some());
+        let pushing: BTreeSet<Option<Name>> = candidates
+            .keys()
+            .filter(|candidate| candidate.pushed_aside.is_some())
+            .map(|candidate| candidate.scrape_job.clone())
+            .collect();
         let mut sightings = Vec::new();
         let mut notes = BTreeSet::new();
-        if labels_were_pushed {
+        if !pushing.is_empty() {
             notes.insert(
                 "owners are taken from exported_pod: the scrape sets honor_labels to false, so that pod names the exporter".to_owned(),
             );
@@ -109,7 +115,8 @@ impl Pods {
                     instants.iter().map(|at| sighting(&candidate, &holder, &owner, HolderSource::PrologMap, *at)),
                 );
             }
-            let pod = if labels_were_pushed { &candidate.pushed_aside } else { &candidate.plain };
+            let is_pushed = pushing.contains(&candidate.scrape_job);
+            let pod = if is_pushed { &candidate.pushed_aside } else { &candidate.plain };
             let Some(pod) = pod else { continue };
             match self.refusal(pod) {
                 Some(why) => {
@@ -155,11 +162,7 @@ impl Pods {
 
     /// Why a pod can't be the owner (K06, R22).
     fn refusal(&self, pod: &Pod) -> Option<&'static str> {
-        let is_exporter = |name: &str| {
-            let name = name.to_ascii_lowercase().replace('_', "-");
-            name.contains("dcgm-exporter") || name.contains("gpu-exporter")
-        };
-        if is_exporter(&pod.pod) || pod.container.as_deref().is_some_and(is_exporter) {
+        if names_an_exporter(&pod.pod) || pod.container.as_deref().is_some_and(names_an_exporter) {
             return Some("it is the exporter itself");
         }
         let name = (pod.namespace.clone(), pod.pod.clone());

@@ -118,6 +118,9 @@ struct Answer<'a> {
     error: String,
     #[serde(default)]
     warnings: Vec<String>,
+    /// Of a VictoriaMetrics of several stores: one of them didn't answer.
+    #[serde(rename = "isPartial", default)]
+    is_partial: bool,
 }
 
 #[derive(serde::Deserialize)]
@@ -153,6 +156,10 @@ pub(crate) fn matrix<'a>(
     if &*answer.status != "success" {
         let (query, kind, message) = (expression.to_owned(), answer.error_type, answer.error);
         return Err(MetricsError::Refused { query, kind, message });
+    }
+    if answer.is_partial {
+        // What is missing can't be told from what never was: a card whose pod is missing would be free.
+        return Err(wrong("it is partial, since a store of the cluster did not answer: ask again".to_owned()));
     }
     let data = answer.data.ok_or_else(|| wrong("it has no data".to_owned()))?;
     if &*data.result_type != "matrix" {

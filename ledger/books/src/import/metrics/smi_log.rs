@@ -60,16 +60,23 @@ fn rejected(record: &Record, input: &[u8], refusal: Refusal) -> Rejected {
     crate::import::jobs::reject(input, record.line, &record.text, refusal)
 }
 
-/// Whether the log ends in the middle of this row's last value: without a line end, and without the unit that other rows have there.
+/// Whether the log may end in the middle of this row's last value. nvidia-smi ends each row with its line, so one that has no end was copied while it was
+/// written; its last value is whole only where that can be seen: by the unit that other rows have there, by a bracket that closes, by being as in the first row.
 fn cut_off(input: &[u8], record: &Record, first: Option<&Record>) -> bool {
     let Some(first) = first else { return false };
     let ends_here = matches!(&record.text, crate::import::record::RecordText::Span(range) if range.end == input.len());
     let last = record.values.len().saturating_sub(1);
     let unit =
         |record: &Record| record.get(last).and_then(|value| value.split_once(' ').map(|(_, unit)| unit.to_owned()));
-    let is_number =
-        |record: &Record| record.get(last).is_some_and(|value| value.starts_with(|c: char| c.is_ascii_digit()));
-    ends_here && is_number(record) && is_number(first) && unit(record) != unit(first)
+    let value = |record: &Record| record.get(last).unwrap_or_default().trim().to_owned();
+    let is_number = |record: &Record| value(record).starts_with(|c: char| c.is_ascii_digit());
+    let is_whole = match value(record) {
+        told if told.ends_with(']') => true,
+        _ if is_number(record) && is_number(first) => unit(record).is_some() && unit(record) == unit(first),
+        // A UUID or a name, or a word for none.
+        told => told.len() == value(first).len() || told == "N/A",
+    };
+    ends_here && !is_whole
 }
 
 /// Where the fields of a log stand.

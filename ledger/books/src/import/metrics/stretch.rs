@@ -5,8 +5,9 @@
 //! the instant before is more than three steps away, or there is none, it covers one step, [at − step, at): the hole is unseen, never
 //! idle, and the first instant counts for one step.
 //!
-//! A step is given, or found: the median distance between instants of that device. A device with one instant has the step of the others;
-//! where no device has two, an instant covers one second, the longest period over which a driver takes its values.
+//! A step is given, or found: the median of the distances around an instant, so that a log that was started anew with another step has both. A
+//! device with one instant has the step of the others; where no device has two, an instant covers one second, the longest period over which a driver
+//! takes its values.
 
 use super::energy::{self, Meter};
 use super::look::{Device, Look, Signals};
@@ -16,6 +17,8 @@ use std::collections::BTreeMap;
 
 /// The longest silence over which a reading is carried. Unit: steps.
 const MOST_STEPS: i64 = 3;
+/// How many distances before and after an instant's own have a say in its step.
+const AROUND: usize = 7;
 /// What an instant covers that stands alone. Unit: milliseconds.
 const LONE_MS: i64 = 1_000;
 
@@ -30,14 +33,21 @@ pub fn samples(looks: Vec<Look>, step_ms: Option<i64>, after: Option<Timestamp>)
         series.entry((look.device.clone(), look.source)).or_default().push(look);
     }
     let series: Vec<Vec<Look>> = series.into_values().map(one_reader).collect();
-    let found: Vec<Option<i64>> = series.iter().map(|looks| median(distances(looks))).collect();
-    let others = median(found.iter().flatten().copied().collect());
+    let distances: Vec<Vec<i64>> = series.iter().map(|looks| distances(looks)).collect();
+    let others = median(distances.iter().filter_map(|of_one| median(of_one.clone())).collect());
     let mut samples = Vec::new();
-    for (looks, found) in series.into_iter().zip(found) {
-        let step_ms = step_ms.or(found).or(others).unwrap_or(LONE_MS).max(1);
+    for (looks, distances) in series.into_iter().zip(distances) {
+        let step_ms = |i: usize| step_ms.or_else(|| step_at(&distances, i)).or(others).unwrap_or(LONE_MS).max(1);
         of_device(&looks, step_ms, after, &mut samples);
     }
     samples
+}
+
+/// The step at the i-th instant; none where there is only one.
+fn step_at(distances: &[i64], i: usize) -> Option<i64> {
+    let own = i.saturating_sub(1);
+    let around = own.saturating_sub(AROUND)..(own + AROUND + 1).min(distances.len());
+    median(distances[around].to_vec())
 }
 
 /// The looks of one device and source in order of time, one an instant.
@@ -84,10 +94,11 @@ fn median(mut all: Vec<i64>) -> Option<i64> {
     Some(*all.select_nth_unstable(middle).1)
 }
 
-fn of_device(looks: &[Look], step_ms: i64, after: Option<Timestamp>, samples: &mut Vec<Sample>) {
+fn of_device(looks: &[Look], step_ms: impl Fn(usize) -> i64, after: Option<Timestamp>, samples: &mut Vec<Sample>) {
     let mut meter = Meter::default();
     let mut before: Option<Timestamp> = None;
-    for look in looks {
+    for (i, look) in looks.iter().enumerate() {
+        let step_ms = step_ms(i);
         let reached = before.filter(|before| look.at.ms_since(*before) <= step_ms.saturating_mul(MOST_STEPS));
         let start = reached.or_else(|| look.at.checked_add_ms(-step_ms));
         before = Some(look.at);
@@ -114,8 +125,10 @@ fn sample(look: &Look, during: Interval, reached: Option<Timestamp>, meter: &mut
                 None => Reading::Missing(Gap::CollectorDown),
             }
         }
-        (Reading::Missing(Gap::NotRecorded), energy) => energy,
-        (Reading::Missing(gap), _) => Reading::Missing(gap),
+        (Reading::Missing(Gap::NotRecorded), Reading::Seen(mj)) => since_before(mj, length_ms, reached, signals),
+        (Reading::Missing(Gap::NotRecorded), Reading::Missing(gap)) | (Reading::Missing(gap), _) => {
+            Reading::Missing(gap)
+        }
     };
     let (energy_mj, energy_basis) = energy::of_stretch(grown, signals.power_mw, length_ms);
     if let (Reading::Missing(_), Reading::Seen(mj)) = (grown, energy_mj) {
@@ -139,6 +152,17 @@ fn sample(look: &Look, during: Interval, reached: Option<Timestamp>, meter: &mut
         energy_basis,
         temperature_c: signals.temperature_c,
         source: look.source,
+    }
+}
+
+/// Energy that a source tells since the instant before: over a hole it is the hole's as well, and then not of this step alone.
+fn since_before(mj: i64, length_ms: i64, reached: Option<Timestamp>, signals: &Signals) -> Reading<i64> {
+    match reached {
+        None => Reading::Missing(Gap::CollectorDown),
+        Some(_) if i128::from(mj) > energy::most_mj(signals.power_limit_mw, length_ms) => {
+            Reading::Missing(Gap::Implausible)
+        }
+        Some(_) => Reading::Seen(mj),
     }
 }
 

@@ -138,6 +138,20 @@ fn r22_a_pod_that_asked_for_no_card_is_no_owner() {
     );
 }
 
+/// Whether owners are pushed aside is a setting of each scrape job; another job's exporters go on naming theirs.
+#[test]
+fn r22_a_job_that_pushes_owners_aside_says_nothing_of_another_jobs() {
+    let pushing = r#""job":"a","UUID":"GPU-a","Hostname":"h1","pod":"metrics-x","namespace":"ops","exported_pod":"p","exported_namespace":"ns""#;
+    let idle = r#""job":"a","UUID":"GPU-c","Hostname":"h1","pod":"metrics-x","namespace":"ops""#;
+    let honest = r#""job":"b","UUID":"GPU-b","Hostname":"h2","pod":"q","namespace":"ns""#;
+    let points: &[(i64, &str)] = &[(1, "50")];
+    let told =
+        told(&[(metric("DCGM_FI_DEV_GPU_UTIL"), matrix(&[(pushing, points), (idle, points), (honest, points)]))]);
+    let held: Vec<_> =
+        told.observations.iter().map(|held| (held.card_uuid.as_str(), held.holder.job_id.as_str())).collect();
+    assert_eq!(held, [("GPU-a", "ns/p"), ("GPU-b", "ns/q")]);
+}
+
 #[test]
 fn labels_of_a_pod_are_kept_where_the_site_wants_them() {
     let held = format!(r#"{CARD},"pod":"p","namespace":"ns","container":"c""#);
@@ -198,6 +212,19 @@ fn names_of_nvidia_gpu_exporter_are_read_in_their_units() {
     let sample = &told.samples[0];
     assert_eq!((sample.sm_active_pct, sample.mem_used_bytes), (pct(37), Reading::Seen(1_048_576_000)));
     assert_eq!((&*sample.node, &*sample.card_uuid), ("box", "GPU-df6e7a7c-7314-46f8-abc4-b88b36dcf3aa"));
+}
+
+/// Source: VictoriaMetrics, cluster version: `isPartial` is true where a vmstorage didn't answer.
+#[test]
+fn an_answer_of_a_part_of_the_stores_is_an_error() {
+    let whole = matrix(&[(CARD, &[(1, "50")])]);
+    let setting = setting();
+    let add = |is_partial: &str| {
+        let answer = whole.replacen("{", &format!("{{\"isPartial\":{is_partial},"), 1);
+        Answers::new(&setting).add(&metric("DCGM_FI_DEV_GPU_UTIL"), answer.as_bytes())
+    };
+    assert_eq!(add("false"), Ok(()));
+    assert!(matches!(add("true"), Err(MetricsError::Answer { problem, .. }) if problem.contains("partial")));
 }
 
 #[test]

@@ -41,6 +41,17 @@ fn m20_a_hole_longer_than_three_steps_is_unseen_and_a_shorter_one_is_carried() {
     assert_eq!(seconds(&told.samples), 90);
 }
 
+/// A row every five seconds, a hole of two minutes, the same again, and then, started anew, a row a minute.
+#[test]
+fn m20_a_log_that_was_started_anew_with_another_step_has_both() {
+    let every_five: Vec<i64> = (1..=20).chain(44..=63).map(|n| n * 5).collect();
+    let every_minute: Vec<i64> = (1..=50).map(|n| 63 * 5 + n * 60).collect();
+    let told = log(&rows(&[every_five, every_minute].concat()));
+    // Each of the forty tells of five seconds, the first after the hole as well, and each of the fifty of a minute.
+    assert_eq!(seconds(&told.samples), 40 * 5 + 50 * 60);
+    assert!(stretches(&told.samples).contains(&(215, 220)));
+}
+
 #[test]
 fn c11_a_field_that_cannot_be_read_is_missing_and_the_others_are_kept() {
     let told = log("2026/03/01 00:00:10.000, GPU-1, [N/A], 1000 MiB, 100.25 W\n\
@@ -108,6 +119,31 @@ fn a_row_of_another_number_of_fields_and_one_that_breaks_off_are_rejected_with_t
     // Cut inside of the last value, with all fields there: 100.25 W would have become 10.
     let told = log(&format!("{}2026/03/01 00:00:20.000, GPU-1, 50 %, 1000 MiB, 10", rows(&[10])));
     assert_eq!((told.samples.len(), told.rejected[0].line), (1, 3));
+}
+
+/// nvidia-smi ends each row with its line: without units nothing else tells 100.25 from its beginning.
+#[test]
+fn a_last_row_that_is_not_ended_is_believed_only_where_it_is_seen_to_be_whole() {
+    let of = |last: &str, rest: &str| {
+        let text = format!("timestamp, uuid, utilization.gpu, {last}\n2026/03/01 00:00:10.000, GPU-1, 50, {rest}");
+        let told = of(read(text.as_bytes(), None, &setting()).unwrap());
+        (told.samples.len(), told.rejected.len())
+    };
+    let second = "2026/03/01 00:00:20.000, GPU-1, 50, ";
+    assert_eq!(of("power.draw", &format!("100.25\n{second}10")), (1, 1));
+    assert_eq!(of("power.draw", &format!("100.25\n{second}10\n")), (2, 0));
+    assert_eq!(of("power.draw", &format!("100.25\n{second}[N/A]")), (2, 0));
+    assert_eq!(of("power.draw", &format!("100.25\n{second}[N/")), (1, 1));
+    assert_eq!(of("power.draw [W]", &format!("100.25 W\n{second}99.5 W")), (2, 0));
+    assert_eq!(of("name", &format!("NVIDIA H200\n{second}NVIDIA H2")), (1, 1));
+    assert_eq!(of("name", &format!("NVIDIA H200\n{second}NVIDIA H200")), (2, 0));
+}
+
+#[test]
+fn a_log_of_windows_is_read_as_any() {
+    let text = format!("\u{feff}{HEAD}{}", rows(&[10, 20])).replace('\n', "\r\n");
+    let told = of(read(text.as_bytes(), None, &setting()).unwrap());
+    assert_eq!((told.samples, told.rejected), (log(&rows(&[10, 20])).samples, vec![]));
 }
 
 #[test]

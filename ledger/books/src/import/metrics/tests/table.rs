@@ -51,6 +51,20 @@ fn a_table_is_read_in_the_units_that_its_map_says() {
     assert_eq!((told.rejected[0].line, &*told.rejected[0].field), (4, "at"));
 }
 
+/// Of a meter that tells what was used since its row before: over a hole that is of the hole, too, and no card draws a kilowatt-hour in a minute.
+#[test]
+fn energy_since_the_row_before_is_booked_only_where_the_row_before_is_near() {
+    let text = "at,node,card_uuid,energy_j\n\
+                1772323260,h1,GPU-1,9000\n1772323320,h1,GPU-1,9000\n1772323380,h1,GPU-1,9000\n\
+                1772330580,h1,GPU-1,1080000\n1772330640,h1,GPU-1,3600000\n1772330700,h1,GPU-1,9000\n";
+    let told = told(text, "", &setting()).unwrap();
+    let energy: Vec<_> = told.samples.iter().map(|sample| sample.energy_mj).collect();
+    let of_minute = Reading::Seen(Millijoules(9_000_000));
+    // The first and the one after two hours have no row before; 3.6 MJ in a minute are 60 kW.
+    let not_known = missing(Gap::CollectorDown);
+    assert_eq!(energy, [not_known, of_minute, of_minute, not_known, missing(Gap::Implausible), of_minute]);
+}
+
 #[test]
 fn a_holder_stands_for_its_card_where_the_site_says_which() {
     let map = "[columns]\nat = \"t\"\njob_id = \"job\"\nsm_active_ratio = \"act\"\n";
