@@ -18,8 +18,8 @@ use cardhour_books::prices::{OtherCurrency, PriceBook};
 use cardhour_books::report::ReportInput;
 use cardhour_books::slots::Slots;
 use cardhour_books::statement::{
-    AbsorbedRates, BillingPolicy, CostItem, Coverage, Draft, Entry, EntryKey, Issue, MonthOfBooks, SignedOff,
-    Statement, canonical_csv, corrections, draft, statements,
+    AbsorbedRates, BillingPolicy, Changes, Comparison, CostItem, Coverage, Draft, Entry, EntryKey, Issue, MonthOfBooks,
+    SignedOff, Statement, canonical_csv, corrections, draft, statements,
 };
 use cardhour_domain::{AttemptKey, Interval, Month, Name, Timestamp, Zone};
 use std::collections::{BTreeMap, BTreeSet};
@@ -269,6 +269,36 @@ impl Reading {
         Ok(beside.draft(closing.month, &input, &slots, terms, None).entries)
     }
 
+    /// Where corrections of one closed month come from, for each of some lines of it: the month as it was closed beside what the facts of today make of it.
+    ///
+    /// None where it isn't closed. Errors: the ledger's own.
+    pub async fn changes(
+        &self,
+        month: Month,
+        zone: Zone,
+        lines: &[EntryKey],
+    ) -> Result<Option<Vec<ChangedLine>>, Error> {
+        let Some((closed, closing)) = self.closed.as_ref().and_then(|closed| Some((closed, closed.of(month)?))) else {
+            return Ok(None);
+        };
+        let (book, policy, rates) = (closing.price_book()?, closing.billing_policy()?, closing.absorbed_rates()?);
+        let (slots, was) = self.month(month, zone, &book, false).await?;
+        let (_, is) = self.month(month, zone, &book, true).await?;
+        let sources = Sources::load(self, zone).await?;
+        let then = Beside { costs: frozen_costs(&self.store, closing).await?, sick: closing.sick()? };
+        let now = Beside::of(&sources, month).await?;
+        let terms = Terms { book: &book, policy: &policy };
+        let (then, now) =
+            (then.month(month, &was, &slots, terms, None), now.month(month, &is, &slots, terms, rates.as_ref()));
+        let comparison = Comparison::new(&then, &now);
+        let standing = closed.entries(closed.closings.iter()).await?;
+        let line = |key: &EntryKey| ChangedLine {
+            changes: comparison.of_line(key),
+            standing: standing.iter().filter(|entry| entry.key == *key).cloned().collect(),
+        };
+        Ok(Some(lines.iter().map(line).collect()))
+    }
+
     /// What the facts of today change in closed months, as entries of the open month.
     ///
     /// Months that are made of what they were made of when the last one was closed have nothing new: unless asked, they are not worked out again.
@@ -354,6 +384,15 @@ pub(crate) struct Corrected {
     pub(crate) sources: BTreeMap<Month, Name>,
 }
 
+/// A line of a closed month, and what became of it.
+#[derive(Clone, Debug)]
+pub struct ChangedLine {
+    /// As it was closed, as it is today, and whose doing the difference is.
+    pub changes: Changes,
+    /// What stands of it in closed months: the original, and corrections that were closed with later months.
+    pub standing: Vec<Entry>,
+}
+
 /// What a month's entries are made of beside its usage.
 struct Beside {
     costs: Vec<CostItem>,
@@ -373,8 +412,19 @@ impl Beside {
         terms: Terms<'_>,
         rates: Option<&AbsorbedRates>,
     ) -> Draft {
+        draft(&self.month(month, input, slots, terms, rates))
+    }
+
+    fn month<'a>(
+        &'a self,
+        month: Month,
+        input: &'a ReportInput,
+        slots: &'a Slots,
+        terms: Terms<'a>,
+        rates: Option<&'a AbsorbedRates>,
+    ) -> MonthOfBooks<'a> {
         let (Terms { book, policy }, Self { costs, sick }) = (terms, self);
-        draft(&MonthOfBooks { month, input, slots, book, policy, costs, sick, rates })
+        MonthOfBooks { month, input, slots, book, policy, costs, sick, rates }
     }
 }
 

@@ -81,11 +81,13 @@ impl Closed {
         let mut names = Interned::default();
         let mut out = Vec::new();
         for closing in of {
+            let before = out.len();
             for (_, batches) in self.entries.read_with(Self::files(&self.entries, closing), None, &[], Ok).await? {
                 for batch in &batches {
                     out.extend(entries::rows(batch, &mut names)?);
                 }
             }
+            closing.check_rows(ENTRIES.name, out.len() - before)?;
         }
         Ok(out)
     }
@@ -116,6 +118,7 @@ impl Closed {
                 out.extend(reservations::rows(batch, &mut names)?);
             }
         }
+        closing.check_rows(CLOSED_RESERVATIONS.name, out.len())?;
         Ok(Some(out))
     }
 
@@ -134,6 +137,7 @@ impl Closed {
                 }
             }
         }
+        closing.check_rows(CLOSED_NODES.name, out.values().map(|(_, nodes)| nodes.len()).sum())?;
         out.values_mut().for_each(|(_, nodes)| nodes.sort_by(|a, b| a.node.cmp(&b.node)));
         Ok(Some(out))
     }
@@ -154,6 +158,19 @@ impl Closing {
     /// Whether it froze rows of a table, be they none.
     fn has_frozen(&self, table: &str) -> bool {
         self.frozen.as_ref().is_some_and(|frozen| frozen.contains_key(table))
+    }
+
+    /// That a table has as many rows of it as it was closed with, `found` of which were read. Errors: it has more or fewer, and whatever was made of them would
+    /// be another figure than was signed. Of a month that an earlier cardhour closed only the number of entries is known.
+    pub(crate) fn check_rows(&self, table: &'static str, found: usize) -> Result<(), Error> {
+        let said = self.frozen.as_ref().and_then(|frozen| frozen.get(table)).copied();
+        let said = said.or((table == ENTRIES.name).then_some(self.entries));
+        match said {
+            Some(said) if said != found as u64 => {
+                Err(Error::damaged(table, format!("{} was closed with {said} rows, and {found} are there", self.month)))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The price book that it was closed by. Errors: its text is no price book, which no closing writes.

@@ -335,7 +335,9 @@ pub(crate) async fn all_costs(store: &Store) -> Result<Vec<CostItem>, Error> {
 
 /// The cost items that a closing froze, in order.
 pub(crate) async fn frozen_costs(store: &Store, closing: &Closing) -> Result<Vec<CostItem>, Error> {
-    let Some(snapshot) = store.open(&CLOSED_COSTS).await? else { return Ok(Vec::new()) };
+    let Some(snapshot) = store.open(&CLOSED_COSTS).await? else {
+        return closing.check_rows(CLOSED_COSTS.name, 0).map(|()| Vec::new());
+    };
     let files = Closed::files(&snapshot, closing);
     let (mut names, mut costs) = (Interned::default(), Vec::new());
     for (_, batches) in snapshot.read_with(files, None, &[], Ok).await? {
@@ -343,6 +345,7 @@ pub(crate) async fn frozen_costs(store: &Store, closing: &Closing) -> Result<Vec
             costs.extend(tables::costs::rows(batch, &mut names)?);
         }
     }
+    closing.check_rows(CLOSED_COSTS.name, costs.len())?;
     costs.sort();
     Ok(costs)
 }

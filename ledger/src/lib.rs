@@ -47,7 +47,7 @@ mod touched;
 mod verify;
 mod version;
 
-pub use billed::{Billed, Terms, statement_rows};
+pub use billed::{Billed, ChangedLine, Terms, statement_rows};
 pub use closing::{CloseOutcome, CloseRequest, Prepared, Refusal};
 pub use deltalake::DeltaTable;
 pub use error::{Error, Remedy};

@@ -7,7 +7,7 @@ use crate::closed::Closed;
 use crate::columns::{Interned, Rows, opt_instant, opt_long, opt_text};
 use crate::facts::Facts;
 use crate::store::{FileView, Snapshot, Store};
-use crate::tables::frozen::CLOSED_JOBS;
+use crate::tables::frozen::{CLOSED_JOBS, CLOSED_USAGE};
 use crate::tables::jobs::{JOBS, share};
 use crate::tables::usage::USAGE;
 use crate::tables::{jobs, reservations};
@@ -18,6 +18,7 @@ use cardhour_books::cell::{Cell, SeenBy, UsageFigures};
 use cardhour_books::cluster::{Frame, Grouping, Groups};
 use cardhour_books::inventory::list::{Stock, list};
 use cardhour_books::report::{CapacityCell, ReportAttempt, ReportInput};
+use cardhour_books::set_aside::SetAsides;
 use cardhour_books::site::{Node, Reservation};
 use cardhour_books::slots::Slots;
 use cardhour_domain::{AttemptKey, CardShare, CardState, CardTime, Interval, JobState, Name, Timestamp};
@@ -118,43 +119,42 @@ impl Reading {
             let during = closing.month.interval(slots.billing_zone());
             if during.overlap(covers).is_some() {
                 let frozen = attempts_in(&closed.jobs, Closed::files(&closed.jobs, closing), names.clone()).await?;
-                let said = closing.frozen.as_ref().and_then(|frozen| frozen.get(CLOSED_JOBS.name));
-                if said.is_some_and(|said| *said != frozen.len() as u64) {
-                    let what = format!("{} of {} attempts of {}", frozen.len(), said.unwrap_or(&0), closing.month);
-                    return Err(Error::damaged(CLOSED_JOBS.name, what));
-                }
+                closing.check_rows(CLOSED_JOBS.name, frozen.len())?;
                 attempts.add(Some(i), frozen.into_iter());
             }
         }
         let (attempts, mut indexes) = attempts.numbered();
         let live = indexes.remove(&None).unwrap_or_default();
-        let files = self.usage_files(covers);
-        let mut cells = cells_of(&self.usage, files, slots, live, names.clone(), Part::Outside(closed.during)).await?;
+        let (mut cells, mut capacity, mut reservations) = (Vec::new(), Vec::new(), Vec::new());
+        let mut open = vec![covers];
         for (i, closing) in (0..).zip(&closed.closings) {
-            if closing.month.interval(slots.billing_zone()).overlap(covers).is_none() {
-                continue;
+            let Some(during) = closing.month.interval(slots.billing_zone()).overlap(covers) else { continue };
+            if let Some(clusters) = closed.nodes(closing).await? {
+                for (name, (frame, nodes)) in &clusters {
+                    capacity.extend(capacity_of(name, nodes, frame, slots, &[during]));
+                }
+                open = open.into_iter().flat_map(|piece| without(piece, during)).collect();
             }
+            let known = match closed.reservations(closing).await? {
+                Some(frozen) => frozen,
+                // An earlier cardhour froze none.
+                None => self.reservations_of(&[during]).await?,
+            };
+            let set_asides = numbered(&mut reservations, known);
             // A month in which nobody held anything has free cards all the same.
             let index = indexes.remove(&Some(i)).unwrap_or_default();
             let files = Closed::files(&closed.usage, closing);
-            cells.extend(cells_of(&closed.usage, files, slots, index, names.clone(), Part::All).await?);
+            let found = Found { index, names: names.clone(), set_asides };
+            let (frozen, rows) = cells_of(&closed.usage, files, slots, found, Part::All).await?;
+            closing.check_rows(CLOSED_USAGE.name, rows)?;
+            cells.extend(frozen);
         }
-        let (mut capacity, mut reservations) = (Vec::new(), Vec::new());
-        let mut open = vec![covers];
-        for closing in &closed.closings {
-            let Some(during) = closing.month.interval(slots.billing_zone()).overlap(covers) else { continue };
-            let Some(clusters) = closed.nodes(closing).await? else { continue };
-            for (name, (frame, nodes)) in &clusters {
-                capacity.extend(capacity_of(name, nodes, frame, slots, &[during]));
-            }
-            reservations.extend(closed.reservations(closing).await?.unwrap_or_default());
-            open = open.into_iter().flat_map(|piece| without(piece, during)).collect();
-        }
+        let set_asides = numbered(&mut reservations, self.reservations_of(&open).await?);
+        let found = Found { index: live, names, set_asides };
+        let outside = Part::Outside(closed.during);
+        cells.extend(cells_of(&self.usage, self.usage_files(covers), slots, found, outside).await?.0);
         if !open.is_empty() {
             capacity.extend(self.live_capacity(slots, &open).await?);
-            let known = self.live_reservations().await?;
-            let is_open = |known: &Reservation| open.iter().any(|piece| known.during.overlap(*piece).is_some());
-            reservations.extend(known.into_iter().filter(is_open));
         }
         Ok(ReportInput { attempts, cells, capacity, reservations })
     }
@@ -166,11 +166,19 @@ impl Reading {
         let attempts = self.attempts(covers, names.clone()).await?;
         let index: HashMap<AttemptKey, u32> =
             attempts.iter().zip(0u32..).map(|(attempt, i)| (attempt.key.clone(), i)).collect();
-        let cells = cells_of(&self.usage, self.usage_files(covers), slots, index, names, Part::All).await?;
+        let mut reservations = Vec::new();
+        let set_asides = numbered(&mut reservations, self.reservations_of(&[covers]).await?);
+        let found = Found { index, names, set_asides };
+        let (cells, _) = cells_of(&self.usage, self.usage_files(covers), slots, found, Part::All).await?;
         let capacity = self.live_capacity(slots, &[covers]).await?;
-        let mut reservations = self.live_reservations().await?;
-        reservations.retain(|known| known.during.overlap(covers).is_some());
         Ok(ReportInput { attempts, cells, capacity, reservations })
+    }
+
+    /// The reservations of today, of some pieces of time.
+    async fn reservations_of(&self, pieces: &[Interval]) -> Result<Vec<Reservation>, Error> {
+        let mut known = self.live_reservations().await?;
+        known.retain(|known| pieces.iter().any(|piece| known.during.overlap(*piece).is_some()));
+        Ok(known)
     }
 
     /// The reservations of today, of all time.
@@ -357,30 +365,44 @@ enum Part {
     Outside(Interval),
 }
 
-/// The rows in some files of `usage`, or of a table with its columns, folded by the slots that they lie in.
+/// What cells point at.
+struct Found {
+    index: HashMap<AttemptKey, u32>,
+    names: Arc<Mutex<Interned>>,
+    set_asides: SetAsides,
+}
+
+/// Adds reservations to those of a report, and says which is which.
+fn numbered(all: &mut Vec<Reservation>, more: Vec<Reservation>) -> SetAsides {
+    let set_asides = SetAsides::of(&more, u32::try_from(all.len()).expect("reservations are numbered by 32 bits"));
+    all.extend(more);
+    set_asides
+}
+
+/// The rows in some files of `usage`, or of a table with its columns, folded by the slots that they lie in; and how many rows there are in all.
 async fn cells_of(
     usage: &Snapshot,
     files: Vec<FileView>,
     slots: &Slots,
-    index: HashMap<AttemptKey, u32>,
-    names: Arc<Mutex<Interned>>,
+    found: Found,
     part: Part,
-) -> Result<Vec<Cell>, Error> {
+) -> Result<(Vec<Cell>, usize), Error> {
     let mut columns = USAGE_TEXTS.to_vec();
     columns.extend(USAGE_FIGURES);
     let slots = Arc::new(slots.clone());
-    let index = Arc::new(index);
+    let found = Arc::new(found);
     let fold = move |batches: Vec<RecordBatch>| {
-        let mut fold =
-            CellFold { slots: &slots, index: &index, names: &names, part, cells: Vec::new(), run: Run::default() };
+        let mut fold = CellFold { slots: &slots, found: &found, part, cells: Vec::new(), run: Run::default() };
         for batch in &batches {
             fold.batch(batch)?;
         }
         fold.end_run();
-        Ok(fold.cells)
+        let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
+        Ok((fold.cells, rows))
     };
     let parts = usage.read_with(files, Some(&columns), USAGE_TEXTS, fold).await?;
-    Ok(parts.into_iter().flat_map(|(_, cells)| cells).collect())
+    let rows = parts.iter().map(|(_, (_, rows))| rows).sum();
+    Ok((parts.into_iter().flat_map(|(_, (cells, _))| cells).collect(), rows))
 }
 
 fn attempts_of(batches: &[RecordBatch], names: &Mutex<Interned>) -> Result<Vec<ReportAttempt>, Error> {
@@ -467,8 +489,7 @@ struct Run {
 
 struct CellFold<'a> {
     slots: &'a Slots,
-    index: &'a HashMap<AttemptKey, u32>,
-    names: &'a Mutex<Interned>,
+    found: &'a Found,
     part: Part,
     cells: Vec<Cell>,
     run: Run,
@@ -488,7 +509,8 @@ impl CellFold<'_> {
             keys.push(indexes);
             match i {
                 0 => {
-                    attempts = values.iter().map(|v| self.index.get(&AttemptKey::from_stored(v?)).copied()).collect();
+                    attempts =
+                        values.iter().map(|v| self.found.index.get(&AttemptKey::from_stored(v?)).copied()).collect();
                     texts.push(Vec::new());
                 }
                 1 => {
@@ -496,7 +518,7 @@ impl CellFold<'_> {
                     texts.push(Vec::new());
                 }
                 _ => {
-                    let mut names = self.names.lock().expect("no one panics holding it");
+                    let mut names = self.found.names.lock().expect("no one panics holding it");
                     texts.push(values.iter().map(|v| names.get(v.unwrap_or_default())).collect());
                 }
             }
@@ -534,7 +556,12 @@ impl CellFold<'_> {
                 self.run.place = Some(place);
             }
             let what = (key(1, row), key(7, row));
-            let found = self.run.cells.iter_mut().find(|(w, cell)| *w == what && cell.slot == slot);
+            let set_aside = what.1.and_then(|_| {
+                let cluster = text(2, place.cluster).unwrap_or_else(|| "".into());
+                self.found.set_asides.at(&cluster, &text(7, what.1)?, bucket)
+            });
+            let is_it = |(w, cell): &&mut (What, Cell)| (*w, cell.slot, cell.set_aside) == (what, slot, set_aside);
+            let found = self.run.cells.iter_mut().find(is_it);
             let cell = match found {
                 Some((_, cell)) => cell,
                 None => {
@@ -558,6 +585,7 @@ impl CellFold<'_> {
                         mig_profile: text(6, place.mig_profile),
                         share: part.then(|| CardShare::from_parts(place.share_parts)),
                         reservation: text(7, what.1),
+                        set_aside,
                         slot,
                         card_time: CardTime::ZERO,
                         billed_time: CardTime::ZERO,

@@ -424,6 +424,17 @@ impl Snapshot {
         self.read_with(wanted, columns, indexed, Ok).await
     }
 
+    /// Files that can't be read from end to end, each with why; read one by one, all of their columns.
+    pub(crate) async fn unreadable(&self) -> Vec<(String, Error)> {
+        let mut out = Vec::new();
+        for file in &self.files {
+            if let Err(error) = self.read_with(vec![file.clone()], None, &[], |_| Ok(())).await {
+                out.push((file.path.clone(), error));
+            }
+        }
+        out
+    }
+
     /// Reads files and does `fold` to each one's rows, on all cores.
     pub(crate) async fn read_with<T: Send + 'static>(
         &self,

@@ -17,6 +17,7 @@ mod attempts;
 mod bills;
 mod calendar;
 mod closed;
+mod damage;
 mod days;
 mod exported;
 mod findings;
@@ -44,6 +45,7 @@ use crate::tables::usage::USAGE;
 use crate::{Error, Ledger, Reading};
 use cardhour_books::prices::PriceBook;
 use cardhour_domain::{CardTime, Name};
+use damage::Damage;
 use findings::Findings;
 use load::Stored;
 use std::fmt;
@@ -155,51 +157,87 @@ impl Ledger {
     /// Proves LED-1, 2, 3, 5, 6 and 7 of the newest books, and that they are of exactly the facts beside them.
     ///
     /// `book`: prices by which money is proven too; none: hours only. `bill`: an exported bill to hold against the books. What a
-    /// killed import left undone is finished first, as every command does; nothing else is changed. Errors: tables that can't be read at
-    /// all, a price book whose edges are off the quarter hour. What is wrong with the books is no error, it is in the verdict.
+    /// killed import left undone is finished first, as every command does; nothing else is changed. What is wrong with the books is no error, it is in the
+    /// verdict, and so is what can't be read: the proofs that need it are left out, the others go on. Errors: without the logs of the tables, or the rows of
+    /// `closings`, there is nothing to prove; a price book whose edges are off the quarter hour.
     pub async fn verify(&self, book: Option<&PriceBook>, bill: Option<&ExportedBill>) -> Result<Verdict, Error> {
-        let mut verdict = Verdict::default();
+        let (mut verdict, mut damage) = (Verdict::default(), Damage::default());
         let reading = self.current(&mut verdict).await?;
-        let stored = Stored::load(self, &reading).await?;
-        verdict.not_provable = stored.without_capacity();
+        if let Some(stored) = damage.past(Stored::load(self, &reading).await)? {
+            verdict.not_provable = stored.without_capacity();
+            self.of_stored(&stored, &reading, &mut verdict, &mut damage).await?;
+            let bills = bills::check(self, &stored, &reading, book, bill, &mut verdict).await;
+            damage.past(bills)?;
+        } else {
+            self.count_rows(&mut verdict, &mut damage).await?;
+        }
+        if let Some(closed) = closed::check(self, &reading, &mut damage).await? {
+            verdict.add(Law::Led5, "all that was frozen with each closed month is there", closed.there);
+            verdict.add(Law::Led5, "the text of each closed month has the hash that was signed", closed.signed);
+            verdict.add(Law::Led5, "what was frozen with each closed month comes to the same entries", closed.again);
+            verdict.add(
+                Law::Led5,
+                "closed months that nothing touched since the last closing have nothing to correct",
+                closed.passed_over,
+            );
+        }
+        if let Some(findings) = damage.told(self).await? {
+            verdict.add(Law::Led5, "what the proofs read can be read, and is all there", findings);
+        }
+        Ok(verdict)
+    }
 
-        verdict.add(Law::Led4, "each table has as many rows as were put into it", rows::all_are_there(self).await?);
+    async fn count_rows(&self, verdict: &mut Verdict, damage: &mut Damage) -> Result<(), Error> {
+        let rows = rows::all_are_there(self, damage).await?;
+        verdict.add(Law::Led4, "each table has as many rows as were put into it", rows);
+        Ok(())
+    }
+
+    /// What is proven from the tables of facts, holdings and usage, but for money.
+    async fn of_stored(
+        &self,
+        stored: &Stored,
+        reading: &Reading,
+        verdict: &mut Verdict,
+        damage: &mut Damage,
+    ) -> Result<(), Error> {
+        self.count_rows(verdict, damage).await?;
         verdict.add(
             Law::Led4,
             "each attempt stands once, in its day's partition, and says what its hash says",
-            attempts::each_stands_once(&stored),
+            attempts::each_stands_once(stored),
         );
         verdict.add(
             Law::Led7,
             "holdings are what the records say, stretch by stretch",
-            attempts::holdings_are_of_records(&stored),
+            attempts::holdings_are_of_records(stored),
         );
         verdict.add(
             Law::Led7,
             "what nodes saw held adds up to its record, and without one was seen",
-            attempts::seen_holdings_are_proven(&stored),
+            attempts::seen_holdings_are_proven(stored),
         );
         verdict.add(
             Law::Led2,
             "shares of one card add up to one card at most, at every instant",
-            shares::within_cards(&stored),
+            shares::within_cards(stored),
         );
-        verdict.add(Law::Led2, "every claim that was cut is in conflicts", shares::cuts_are_said(&stored));
+        verdict.add(Law::Led2, "every claim that was cut is in conflicts", shares::cuts_are_said(stored));
 
-        let timelines = timeline::timelines(&stored, &reading).await?;
+        let Some(timelines) = damage.past(timeline::timelines(stored, reading).await)? else { return Ok(()) };
         verdict.add(
             Law::Led1,
             "usage remembers how each cluster is grouped and from when to when it serves",
             timelines.frames.clone(),
         );
-        let days = days::check(&stored, &reading, &timelines).await?;
+        let Some(days) = damage.past(days::check(stored, reading, &timelines).await)? else { return Ok(()) };
         verdict.add(Law::Led7, "usage has each holding's time in each bucket, once", days.held);
         verdict.add(
             Law::Led3,
             "held = unseen + lost + idle + effective + underused, and billed is within it",
             days.split,
         );
-        if let Some(used) = used::check(&stored, &reading).await? {
+        if let Some(used) = damage.past(used::check(stored, reading).await)?.flatten() {
             verdict.add(Law::Led3, "no more was seen, and none of it busier, than samples tell", used.seen);
             verdict.add(Law::Led3, "what failed attempts were seen doing is lost, and nothing else is", used.lost);
             verdict.add(Law::Led3, "no more energy was drawn than samples tell", used.energy);
@@ -212,19 +250,7 @@ impl Ledger {
         );
         verdict.add(Law::Led1, "what nobody held is in the state that the site's facts give it", days.states);
         verdict.add(Law::Led1, "all that is held beyond capacity is in conflicts", days.over);
-
-        bills::check(self, &stored, &reading, book, bill, &mut verdict).await?;
-        if let Some(closed) = closed::check(self, &reading).await? {
-            verdict.add(Law::Led5, "all that was frozen with each closed month is there", closed.there);
-            verdict.add(Law::Led5, "the text of each closed month has the hash that was signed", closed.signed);
-            verdict.add(Law::Led5, "what was frozen with each closed month comes to the same entries", closed.again);
-            verdict.add(
-                Law::Led5,
-                "closed months that nothing touched since the last closing have nothing to correct",
-                closed.passed_over,
-            );
-        }
-        Ok(verdict)
+        Ok(())
     }
 
     /// One version of everything, of which usage, holdings and conflicts say that they were made from the same facts.

@@ -7,7 +7,7 @@ use crate::answer::{Rows, Trace};
 use crate::config::{Config, InferenceConfig, SqlLimits};
 use crate::error::Error;
 use crate::request::{ReconcileRequest, ReportRequest, RequestError, Span};
-use crate::{charges, settings_file, sql, statements, traced};
+use crate::{charges, corrected, settings_file, sql, statements, traced};
 use cardhour_books::bill::{Charge, charges as charges_of};
 use cardhour_books::inventory::list as inventory;
 use cardhour_books::line::Line;
@@ -251,7 +251,24 @@ impl Books {
         if statements::is_entry_id(line) {
             return self.trace_entry(line).await;
         }
-        self.trace_line(line, prices).await
+        let traced = self.trace_line(line, prices).await;
+        let corrections = match prices {
+            None => self.corrections_under(&Line::parse(line)?).await?,
+            // Statements know no other price book.
+            Some(_) => Vec::new(),
+        };
+        let Some(summary) = corrected::summary(&corrections) else { return traced };
+        let mut trace = match traced {
+            Ok(trace) => trace,
+            // A month in which nothing of it was held, and which corrects earlier ones.
+            Err(Error::Trace(_) | Error::NoLine(_)) => {
+                Trace { line: line.to_owned(), facts: Vec::new(), parts: Vec::new() }
+            }
+            Err(error) => return Err(error),
+        };
+        trace.facts.push(("corrections of closed months, on this month's statement".to_owned(), summary));
+        trace.parts.extend(self.corrected(&corrections).await?);
+        Ok(trace)
     }
 
     /// Where a line of the bill comes from. Errors: it is no line, or nothing is under it.

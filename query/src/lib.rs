@@ -22,6 +22,7 @@ pub mod checkpoint;
 pub mod cli;
 mod clock;
 pub mod config;
+mod corrected;
 pub mod deliveries;
 pub mod doctor;
 pub mod error;

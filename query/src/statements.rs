@@ -11,7 +11,7 @@ use cardhour_books::bill::describe_holes;
 use cardhour_books::prices::PriceBook;
 use cardhour_books::report::local;
 use cardhour_books::statement::{
-    BillingPolicy, Entry, Statement, canonical_csv, entries_table, of_org, statements_table,
+    BillingPolicy, Entry, EntryKind, Statement, canonical_csv, entries_table, of_org, statements_table,
 };
 use cardhour_books::table::{Column, Kind, Table, Value};
 use cardhour_domain::{Month, Name, Timestamp};
@@ -273,17 +273,21 @@ impl Books {
     /// Where an entry comes from: what it says, what it refunds or corrects, and what is beneath the line it is of.
     pub(crate) async fn trace_entry(&self, id: &str) -> Result<Trace, Error> {
         let (statement, entry) = self.entry(id).await?.ok_or_else(|| Error::NoEntry(id.to_owned()))?;
+        let is_correction = entry.kind() == EntryKind::Correction;
         let mut trace = match entry.key.line() {
-            Some(line) => match self.trace_line(&line.to_string(), None).await {
-                Ok(trace) => trace,
-                // A late job's correction is of a line that the closed month doesn't have.
-                Err(Error::Trace(_) | Error::NoLine(_)) => {
-                    Trace { line: line.to_string(), facts: Vec::new(), parts: Vec::new() }
-                }
-                Err(error) => return Err(error),
-            },
+            // What stands in the closed month is of the line; whose doing the correction is says itself.
+            Some(line) if is_correction => {
+                let value =
+                    |value: &Option<Name>| value.as_ref().map_or_else(|| "(none)".to_owned(), ToString::to_string);
+                let facts = line.values.iter().map(|(name, of)| (name.to_string(), value(of))).collect();
+                Trace { line: line.to_string(), facts, parts: Vec::new() }
+            }
+            Some(line) => self.trace_line(&line.to_string(), None).await?,
             None => Trace { line: id.to_owned(), facts: Vec::new(), parts: Vec::new() },
         };
+        if is_correction {
+            trace.parts = self.corrected(std::slice::from_ref(&entry)).await?;
+        }
         trace.facts.splice(0..0, facts(&statement, &entry, id));
         if entry.key.line().is_some() {
             trace.facts.push(("of line".to_owned(), trace.line.clone()));

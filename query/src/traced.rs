@@ -138,11 +138,11 @@ fn attempts(attempts: &[TracedAttempt], zone: Zone) -> Table {
     }
 }
 
-fn hours(time: CardTime) -> Value {
+pub(crate) fn hours(time: CardTime) -> Value {
     Value::Decimal(time.card_hours())
 }
 
-fn money(amount: Option<Money>) -> Value {
+pub(crate) fn money(amount: Option<Money>) -> Value {
     amount.map_or(Value::Absent, |amount| Value::Decimal(amount_text(amount).parse().expect("an amount is a decimal")))
 }
 
@@ -151,6 +151,6 @@ fn money_text(amount: Money) -> String {
 }
 
 /// With the currency's own decimals, or six where a leaf was cut.
-fn amount_text(amount: Money) -> String {
+pub(crate) fn amount_text(amount: Money) -> String {
     if amount.is_minor() { amount.to_minor_string() } else { amount.to_micro_string() }
 }

@@ -120,6 +120,7 @@ fn input(slots: &Slots) -> ReportInput {
                 mig_profile: None,
                 share: None,
                 reservation: None,
+                set_aside: None,
                 slot: slots.slot_of(Timestamp::from_unix_ms(bucket)).expect("inside"),
                 card_time,
                 billed_time: card_time,

@@ -31,6 +31,8 @@ pub struct Cell {
     pub share: Option<CardShare>,
     /// The reservation, for reserved time.
     pub reservation: Option<Name>,
+    /// The reservation itself: index into the report's, of which several can have one name ([`crate::set_aside`]). None where nobody lists it.
+    pub set_aside: Option<u32>,
     /// Slot of time.
     pub slot: u32,
     /// Time held, or in the state.

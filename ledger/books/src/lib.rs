@@ -41,6 +41,7 @@ pub mod quotas;
 pub mod quote;
 pub mod reconcile;
 pub mod report;
+pub mod set_aside;
 pub mod site;
 pub mod slots;
 pub mod split;

@@ -15,6 +15,7 @@
 
 mod absorb;
 mod canonical;
+mod changes;
 mod corrections;
 mod cost_item;
 mod draft;
@@ -33,6 +34,7 @@ mod used_basis;
 
 pub use absorb::{AbsorbedRates, AbsorbedRatesError, OVER_UNDER_RECOVERY};
 pub use canonical::{COLUMNS, canonical_csv};
+pub use changes::{Changed, ChangedFigures, ChangedSource, Changes, Comparison, Told, ToldOtherwise};
 pub use corrections::corrections;
 pub use cost_item::{CostAmount, CostItem};
 pub use draft::{Draft, MonthOfBooks, draft};

@@ -3,6 +3,8 @@
 use crate::cell::{Cell, SeenBy, UsageFigures};
 use crate::prices::PriceBook;
 use crate::report::{CapacityCell, Report, ReportAttempt, ReportInput, ReportKind, ReportQuery, report};
+use crate::set_aside::SetAsides;
+use crate::site::Reservation;
 use crate::slots::Slots;
 use crate::table::{Table, Value};
 use cardhour_domain::{AttemptKey, CardShare, CardState, CardTime, Interval, JobState, Name, Timestamp, Zone};
@@ -15,6 +17,8 @@ pub(crate) struct World {
     pub stretches: Vec<Stretch>,
     pub capacity: Vec<Stretch>,
     pub zone: Zone,
+    /// Reserved stretches are of those that are called `week`.
+    pub reservations: Vec<Reservation>,
 }
 
 /// Some cards over some time.
@@ -63,7 +67,13 @@ pub(crate) fn book(prices: &str) -> PriceBook {
 
 impl World {
     pub fn new() -> Self {
-        Self { attempts: Vec::new(), stretches: Vec::new(), capacity: Vec::new(), zone: Zone::UTC }
+        Self {
+            attempts: Vec::new(),
+            stretches: Vec::new(),
+            capacity: Vec::new(),
+            zone: Zone::UTC,
+            reservations: Vec::new(),
+        }
     }
 
     /// Jobs, a line each: `JOB ORG PROJECT USER QUEUE STATE MODEL NODE CARDS FROM TO`, `-` for what is absent, UTC; a job
@@ -163,9 +173,11 @@ impl World {
     /// One cell a bucket: what a report has to be given, cut as finely as it can be.
     pub fn input(&self, slots: &Slots) -> ReportInput {
         let mut cells = Vec::new();
+        let (set_asides, week) = (SetAsides::of(&self.reservations, 0), Name::from("week"));
         for stretch in &self.stretches {
             for (bucket, piece, told) in stretch.pieces() {
                 let Some(slot) = slots.slot_of(bucket) else { continue };
+                let is_reserved = stretch.state == CardState::Reserved;
                 let mut cell = Cell {
                     attempt: stretch.attempt,
                     state: stretch.state,
@@ -175,7 +187,8 @@ impl World {
                     model: stretch.model.clone(),
                     mig_profile: None,
                     share: (stretch.share < CardShare::CARD).then_some(stretch.share),
-                    reservation: None,
+                    reservation: is_reserved.then(|| week.clone()),
+                    set_aside: is_reserved.then(|| set_asides.at(&stretch.cluster, &week, bucket)).flatten(),
                     slot,
                     card_time: CardTime::ZERO,
                     billed_time: CardTime::ZERO,
@@ -201,7 +214,7 @@ impl World {
                 });
             }
         }
-        ReportInput { attempts: self.attempts.clone(), cells, capacity, reservations: Vec::new() }
+        ReportInput { attempts: self.attempts.clone(), cells, capacity, reservations: self.reservations.clone() }
     }
 
     pub fn report(&self, book: Option<&PriceBook>, query: &ReportQuery) -> Report {

@@ -280,6 +280,62 @@ async fn a_table_of_closed_months_that_is_gone_is_missed() {
     }
 }
 
+/// Rows of a closed month that somebody took out of a table by a commit of their own: each reader of the month says which table lacks what, and gives no figure.
+#[tokio::test]
+async fn a_closed_month_with_fewer_rows_than_were_frozen_is_an_error_and_no_other_figure() {
+    for table in [&CLOSED_USAGE, &CLOSED_JOBS, &CLOSED_NODES, &CLOSED_RESERVATIONS, &ENTRIES] {
+        let pool = Pool::booked().await;
+        closed(&pool, march()).await;
+        let snapshot = pool.ledger.store.open_or_create(table).await.unwrap();
+        let remove: Vec<FileView> = snapshot.files.iter().take(1).cloned().collect();
+        assert!(!remove.is_empty(), "{} has rows of March", table.name);
+        let change = Change { remove, ..Change::default() };
+        assert!(matches!(pool.ledger.store.commit(&snapshot, change).await.unwrap(), Outcome::Landed));
+
+        let (book, policy) = (book(), BillingPolicy::default());
+        let (reading, zone) = (pool.ledger.read().await.unwrap(), pool.ledger.zone());
+        let statement = reading.billed(march(), zone, Terms { book: &book, policy: &policy }).await;
+        let slots = Slots::new(march().interval(zone), None, zone, None).unwrap();
+        let report = reading.input(&slots).await;
+        let mut told = vec![statement.err().map(|error| error.to_string())];
+        // A report of hours reads no entries.
+        if table.name != ENTRIES.name {
+            told.push(report.err().map(|error| error.to_string()));
+        }
+        for told in told {
+            let told = told.unwrap_or_default();
+            assert!(told.contains(table.name) && told.contains("2026-03 was closed with"), "{}: {told:?}", table.name);
+        }
+        let verdict = pool.ledger.verify(Some(&book), None).await.unwrap();
+        assert!(!verdict.holds() && verdict.faults.iter().any(|fault| fault.table == table.name), "{}", table.name);
+    }
+}
+
+/// A file that was cut off on the disk, of a table of closed months and of one of holdings: both are named, and what needs neither is proven all the same.
+#[tokio::test]
+async fn verify_names_each_file_that_is_cut_off_and_goes_on() {
+    let pool = Pool::booked().await;
+    closed(&pool, march()).await;
+    let mut cut = Vec::new();
+    for table in [&CLOSED_JOBS, &HOLDINGS] {
+        let snapshot = pool.ledger.store.open_or_create(table).await.unwrap();
+        let file = snapshot.files[0].path.clone();
+        let path = pool.dir.path().join("ledger").join(table.name).join(&file);
+        let whole = std::fs::read(&path).unwrap();
+        std::fs::write(&path, &whole[..whole.len() / 2]).unwrap();
+        cut.push((table.name, format!("file {file}")));
+    }
+    let verdict = pool.ledger.verify(Some(&book()), None).await.unwrap();
+    assert!(!verdict.holds());
+    for (table, place) in cut {
+        let is_told = verdict.faults.iter().any(|fault| fault.table == table && fault.place == place);
+        assert!(is_told, "{table} {place}: {:?}", verdict.faults);
+    }
+    let frozen =
+        verdict.checks.iter().find(|check| check.what == "all that was frozen with each closed month is there");
+    assert!(frozen.is_some_and(|check| check.rows > 0), "the tables that can be read were counted");
+}
+
 /// March is closed in yuan, and today's price book is in euro: what is asked of March alone is in yuan, of April in euro, and all time is in two pieces.
 #[tokio::test]
 async fn a_month_closed_in_another_currency_keeps_it() {

@@ -16,6 +16,7 @@ fn empty() -> Cell {
         mig_profile: None,
         share: None,
         reservation: None,
+        set_aside: None,
         slot: 0,
         card_time: CardTime::ZERO,
         billed_time: CardTime::ZERO,

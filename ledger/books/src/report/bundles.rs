@@ -8,6 +8,7 @@ use super::dimension::Dimension;
 use super::input::{ReportAttempt, ReportInput, is_failed};
 use super::names::{Lists, Tuples};
 use crate::cell::{Cell, Used};
+use crate::site::Reservation;
 use cardhour_domain::{CardShare, CardState, CardTime, Name};
 use rustc_hash::FxHashMap;
 
@@ -22,6 +23,8 @@ pub(crate) struct Bundle {
     pub share: u32,
     pub state: CardState,
     pub slot: u32,
+    /// The reservation, of reserved time: index into the input's; none where nobody lists it.
+    pub set_aside: Option<u32>,
     pub card_time: CardTime,
     pub billed_time: CardTime,
     pub unseen: CardTime,
@@ -58,7 +61,6 @@ pub(crate) struct BundlePlace<'a> {
     pub node: Option<&'a Name>,
     pub model: Option<&'a Name>,
     pub mig_profile: Option<&'a Name>,
-    pub reservation: Option<&'a Name>,
 }
 
 /// All cells of an input, in bundles.
@@ -67,6 +69,7 @@ pub(crate) struct Bundles<'a> {
     pub classes: Vec<Class<'a>>,
     pub places: Vec<BundlePlace<'a>>,
     shares: Vec<CardShare>,
+    reservations: &'a [Reservation],
     /// Bundle of each cell.
     pub of_cell: Vec<u32>,
     /// Which attempts hold something in which bundle; neighbours that repeat are left out.
@@ -81,10 +84,10 @@ impl<'a> Bundles<'a> {
     /// For a report by these dimensions; fewer dimensions, fewer bundles.
     pub fn of(input: &'a ReportInput, by: &[Dimension]) -> Self {
         let mut classes = Classes::new(input, by);
-        let mut places: Tuples<'a, 6> = Tuples::new();
+        let mut places: Tuples<'a, 5> = Tuples::new();
         let mut shares: Vec<CardShare> = Vec::new();
         let mut of_share: FxHashMap<CardShare, u32> = FxHashMap::default();
-        let mut numbers: FxHashMap<(u64, u64), u32> = FxHashMap::default();
+        let mut numbers: FxHashMap<(u64, u64, Option<u32>), u32> = FxHashMap::default();
         let mut all: Vec<Bundle> = Vec::new();
         let mut of_cell = Vec::with_capacity(input.cells.len());
         let mut holders: Vec<(u32, u32)> = Vec::with_capacity(input.cells.len());
@@ -97,7 +100,6 @@ impl<'a> Bundles<'a> {
                 cell.node.as_ref(),
                 cell.model.as_ref(),
                 cell.mig_profile.as_ref(),
-                cell.reservation.as_ref(),
             ]);
             let share = cell.share.map_or(0, |share| {
                 *of_share.entry(share).or_insert_with(|| {
@@ -106,13 +108,26 @@ impl<'a> Bundles<'a> {
                 })
             });
             let state_and_slot = (cell.state as u64) << 32 | u64::from(cell.slot);
-            let key = (u64::from(class) << 32 | u64::from(place), u64::from(share) << 40 | state_and_slot);
+            let key =
+                (u64::from(class) << 32 | u64::from(place), u64::from(share) << 40 | state_and_slot, cell.set_aside);
             let number = *numbers.entry(key).or_insert_with(|| {
                 let zero = CardTime::ZERO;
-                let (state, slot) = (cell.state, cell.slot);
+                let (state, slot, set_aside) = (cell.state, cell.slot, cell.set_aside);
                 let (card_time, billed_time, unseen, unproven) = (zero, zero, zero, zero);
                 let used = None;
-                all.push(Bundle { class, place, share, state, slot, card_time, billed_time, unseen, unproven, used });
+                all.push(Bundle {
+                    class,
+                    place,
+                    share,
+                    state,
+                    slot,
+                    set_aside,
+                    card_time,
+                    billed_time,
+                    unseen,
+                    unproven,
+                    used,
+                });
                 u32::try_from(all.len() - 1).expect("fewer bundles than cells")
             });
             let bundle = &mut all[number as usize];
@@ -133,15 +148,21 @@ impl<'a> Bundles<'a> {
                 }
             }
         }
-        let places = places.all().iter().map(|&[cluster, pool, node, model, mig_profile, reservation]| BundlePlace {
+        let places = places.all().iter().map(|&[cluster, pool, node, model, mig_profile]| BundlePlace {
             cluster: cluster.expect("every cell has a cluster"),
             pool,
             node,
             model,
             mig_profile,
-            reservation,
         });
-        Self { all, classes: classes.all, places: places.collect(), shares, of_cell, holders, resized }
+        let (classes, places, reservations) = (classes.all, places.collect(), &input.reservations[..]);
+        Self { all, classes, places, shares, reservations, of_cell, holders, resized }
+    }
+
+    /// Org, project and user of the reservation that a bundle is of; none of what isn't reserved, or by nobody who is known.
+    pub fn set_aside_for(&self, bundle: &Bundle) -> Option<[Option<&'a Name>; 3]> {
+        let set_aside = &self.reservations[bundle.set_aside? as usize];
+        Some([set_aside.org.as_ref(), set_aside.project.as_ref(), set_aside.user.as_ref()])
     }
 
     pub fn class(&self, bundle: &Bundle) -> &Class<'a> {

@@ -40,7 +40,7 @@ impl<'a> Fold<'a> {
         let bundles = Bundles::of(input, by);
         let leaves = Leaves::of(&bundles, slots, book);
         let mut rows = Rows::new(by, slots, book);
-        let row_of = rows_of_bundles(input, &bundles, &leaves, &mut rows, report);
+        let row_of = rows_of_bundles(&bundles, &leaves, &mut rows, report);
         let never_held =
             if counts_jobs(report) { rows_of_never_held(input, range, slots, &mut rows) } else { Vec::new() };
         let capacity = match report {
@@ -147,26 +147,19 @@ fn tells_of(report: ReportKind, state: CardState) -> bool {
 }
 
 fn rows_of_bundles<'a>(
-    input: &'a ReportInput,
     bundles: &Bundles<'a>,
     leaves: &Leaves<'a>,
     rows: &mut Rows<'a>,
     report: ReportKind,
 ) -> Vec<u32> {
-    let mut owners: FxHashMap<(&str, &str), [Option<&'a Name>; 3]> = FxHashMap::default();
-    for set_aside in &input.reservations {
-        let owner = [set_aside.org.as_ref(), set_aside.project.as_ref(), set_aside.user.as_ref()];
-        owners.insert((&*set_aside.cluster, &*set_aside.name), owner);
-    }
     let of_class: Vec<Option<u32>> =
         bundles.classes.iter().map(|class| class.attempt.map(|attempt| rows.attempt(attempt))).collect();
-    let of_place: Vec<(u32, u32)> = bundles
+    let of_place: Vec<u32> = bundles
         .places
         .iter()
         .map(|place| {
             let BundlePlace { cluster, pool, node, model, .. } = *place;
-            let owner = place.reservation.and_then(|name| owners.get(&(&**cluster, &**name))).copied();
-            (rows.place(Place { cluster: Some(cluster), pool, node, model }), rows.nobody(owner))
+            rows.place(Place { cluster: Some(cluster), pool, node, model })
         })
         .collect();
     let mut numbers = Vec::with_capacity(bundles.all.len());
@@ -175,8 +168,9 @@ fn rows_of_bundles<'a>(
             numbers.push(NO_ROW);
             continue;
         }
-        let (place, set_aside_for) = of_place[bundle.place as usize];
-        let attempt = of_class[bundle.class as usize].unwrap_or(set_aside_for);
+        let place = of_place[bundle.place as usize];
+        let held_by = of_class[bundle.class as usize];
+        let attempt = held_by.unwrap_or_else(|| rows.nobody(bundles.set_aside_for(bundle)));
         let price = if leaf == NO_LEAF { None } else { leaves.all()[leaf as usize].price };
         numbers.push(rows.row(attempt, place, bundle.slot, price));
     }

@@ -238,11 +238,7 @@ fn reserved_time_is_in_the_row_of_the_reservations_owner() {
     world.stretches.push(World::stretch(CardState::Reserved, "c n1 T4 2 2026-03-01T00:00 2026-03-01T02:00"));
     let query = query(ReportKind::Capacity, "org");
     let slots = query.slots(world.all(), None, Zone::UTC).unwrap();
-    let mut input = world.input(&slots);
-    for cell in input.cells.iter_mut().filter(|cell| cell.state == CardState::Reserved) {
-        cell.reservation = Some("week".into());
-    }
-    input.reservations.push(crate::site::Reservation {
+    world.reservations.push(crate::site::Reservation {
         cluster: "c".into(),
         name: "week".into(),
         during: range("2026-03-01", "2026-03-02"),
@@ -253,7 +249,7 @@ fn reserved_time_is_in_the_row_of_the_reservations_owner() {
         project: None,
         user: None,
     });
-    let table = report(&input, &slots, None, &query).table;
+    let table = report(&world.input(&slots), &slots, None, &query).table;
     check(
         &table,
         "org card_hours reserved_card_hours",

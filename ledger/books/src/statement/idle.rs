@@ -5,7 +5,6 @@ use super::{Entry, EntryKey, EntryKind, FreeCapacity, MonthOfBooks, ReservedCapa
 use crate::bill::{Hole, Leaves, Owned};
 use cardhour_domain::{CardState, CardTime, Money, Name, spread};
 use num_bigint::BigInt;
-use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
 /// What `what` says of free cards.
@@ -24,16 +23,9 @@ pub(super) struct Unheld<'a> {
 /// A free card has the price that most closely fits it and no owner; a reserved one that its owner pays for has the owner's.
 pub(super) fn unheld<'a>(books: &MonthOfBooks<'a>, held: &Held<'a>) -> Vec<Unheld<'a>> {
     let bundles = &held.bundles;
-    let mut owners: FxHashMap<(&str, &str), [Option<&'a Name>; 3]> = FxHashMap::default();
-    for reservation in &books.input.reservations {
-        let owner = [reservation.org.as_ref(), reservation.project.as_ref(), reservation.user.as_ref()];
-        owners.insert((&reservation.cluster, &reservation.name), owner);
-    }
     let sorted = |what, state: CardState, by_owner: bool| {
         let leaves = Leaves::unheld(bundles, books.slots, books.book, |bundle| {
-            let place = bundles.place(bundle);
-            let owner = || owners.get(&(&**place.cluster, &**place.reservation?)).copied();
-            let owner = if by_owner { owner().unwrap_or_default() } else { [None; 3] };
+            let owner = if by_owner { bundles.set_aside_for(bundle).unwrap_or_default() } else { [None; 3] };
             (bundle.state == state).then_some(Owned { owner, ..Owned::default() })
         });
         Unheld { what, leaves }

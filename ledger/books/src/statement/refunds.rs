@@ -3,6 +3,7 @@
 use super::held::{Charged, Held};
 use super::{Entry, EntryKey, EntryKind, MonthOfBooks, RefundCause, RefundOf};
 use crate::bill::NO_LEAF;
+use crate::cell::{Cell, Used};
 use crate::report::ReportAttempt;
 use cardhour_domain::{CardTime, JobState, Money, Name, spread};
 use num_bigint::BigInt;
@@ -32,15 +33,7 @@ pub(super) fn refunds(books: &MonthOfBooks<'_>, held: &Held<'_>, charged: &[Opti
         let leaf = held.leaves.of_bundle[bundle as usize];
         let Some(index) = cell.attempt.filter(|_| leaf != NO_LEAF) else { continue };
         let Some(cause) = causes[index as usize] else { continue };
-        let by_use = held.basis.is_by_use(&held.bundles.all[bundle as usize]);
-        let of_used = |time: fn(&crate::cell::Used) -> CardTime| cell.used.as_deref().map_or(CardTime::ZERO, time);
-        let time = match (books.policy.refunds.of, by_use) {
-            (RefundOf::Held, false) => cell.billed_time,
-            (RefundOf::Held, true) => of_used(|used| used.billed_effective),
-            (RefundOf::Lost, false) => of_used(|used| used.billed_lost),
-            // Lost time is no use, and was never charged.
-            (RefundOf::Lost, true) => CardTime::ZERO,
-        };
+        let time = given_time(books, held, cell, bundle as usize);
         if time > CardTime::ZERO {
             let given = given.entry(leaf).or_default().entry(cause).or_default();
             given.time += time;
@@ -52,6 +45,19 @@ pub(super) fn refunds(books: &MonthOfBooks<'_>, held: &Held<'_>, charged: &[Opti
         charged.map_or_else(Vec::new, |charged| of_leaf(books, charged, &causes))
     };
     given.into_iter().flat_map(of_leaf).collect()
+}
+
+/// What of a cell's time a refund gives back, whatever its cause.
+pub(super) fn given_time(books: &MonthOfBooks<'_>, held: &Held<'_>, cell: &Cell, bundle: usize) -> CardTime {
+    let by_use = held.basis.is_by_use(&held.bundles.all[bundle]);
+    let of_used = |time: fn(&Used) -> CardTime| cell.used.as_deref().map_or(CardTime::ZERO, time);
+    match (books.policy.refunds.of, by_use) {
+        (RefundOf::Held, false) => cell.billed_time,
+        (RefundOf::Held, true) => of_used(|used| used.billed_effective),
+        (RefundOf::Lost, false) => of_used(|used| used.billed_lost),
+        // Lost time is no use, and was never charged.
+        (RefundOf::Lost, true) => CardTime::ZERO,
+    }
 }
 
 fn of_leaf(books: &MonthOfBooks<'_>, charged: &Charged, causes: &BTreeMap<RefundCause, Given>) -> Vec<Entry> {
@@ -90,7 +96,7 @@ fn of_leaf(books: &MonthOfBooks<'_>, charged: &Charged, causes: &BTreeMap<Refund
 }
 
 /// Why an attempt's charges are given back: of several reasons the one that gives most.
-fn cause(books: &MonthOfBooks<'_>, attempt: &ReportAttempt) -> Option<RefundCause> {
+pub(super) fn cause(books: &MonthOfBooks<'_>, attempt: &ReportAttempt) -> Option<RefundCause> {
     let is_so = |cause: &RefundCause| match cause {
         RefundCause::NodeFail => attempt.state == JobState::NodeFail,
         RefundCause::FatalXid => books.sick.contains(&attempt.key),

@@ -1,5 +1,6 @@
 //! Months worked out by hand. What holds for every month is in `laws`.
 
+mod changes;
 mod laws;
 
 use super::*;
@@ -49,11 +50,8 @@ impl March {
 
     fn input(&self) -> (Slots, ReportInput) {
         let slots = Slots::new(month().interval(Zone::UTC), Some(&self.book), Zone::UTC, None).unwrap();
-        let mut input = self.world.input(&slots);
-        for cell in input.cells.iter_mut().filter(|cell| cell.state == CardState::Reserved) {
-            cell.reservation = Some("week".into());
-        }
-        input.reservations = self.reservations.clone();
+        let world = World { reservations: self.reservations.clone(), ..self.world.clone() };
+        let input = world.input(&slots);
         (slots, input)
     }
 
@@ -213,6 +211,35 @@ fn m08_idle_of_reserved_cards_goes_to_the_owner_of_the_reservation() {
         "[[price]]\nfrom = \"2016-01-01\"\nper_card_hour = \"3\"\n[[price]]\nfrom = \"2016-01-01\"\norg = \"globex\"\nper_card_hour = \"2.5\"\n",
     );
     check(&own.draft(), &format!("{charge}\nidle globex llm - T4 reserved 20 20 50.00"));
+}
+
+/// The reservation `week` was acme's from 1 to 15 March and nova's from 15 to 31 March, and of its card at 3.00 ten hours lay idle under each, and four more
+/// from 22:00 on 14 March to 02:00 on the 15th: two for each. By hand 12 × 3.00 = 36.00 for the one and 36.00 for the other.
+#[test]
+fn reservations_of_one_name_are_each_paid_by_their_own_owner() {
+    let mut march = march(TEN_HOURS, "3", "[capacity]\nreserved = \"owner\"\n")
+        .with(CardState::Reserved, "c n1 T4 1 2026-03-05T00:00 2026-03-05T10:00")
+        .with(CardState::Reserved, "c n1 T4 1 2026-03-14T22:00 2026-03-15T02:00")
+        .with(CardState::Reserved, "c n1 T4 1 2026-03-20T00:00 2026-03-20T10:00");
+    for (org, from, to) in [("acme", "2026-03-01", "2026-03-15"), ("nova", "2026-03-15", "2026-03-31")] {
+        march.reservations.push(Reservation {
+            cluster: "c".into(),
+            name: "week".into(),
+            during: range(from, to),
+            nodes: Vec::new(),
+            cards: None,
+            model: None,
+            org: Some(org.into()),
+            project: None,
+            user: None,
+        });
+    }
+    check(
+        &march.draft(),
+        "idle acme - - T4 reserved 12 12 36.00
+         charge acme vision ann T4 - 10 10 30.00
+         idle nova - - T4 reserved 12 12 36.00",
+    );
 }
 
 /// Ten hours at 2.00 on a node that failed: 20.00 is given back in full, 10.00 by half, each pointing at the charge.

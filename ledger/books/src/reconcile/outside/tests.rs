@@ -230,6 +230,7 @@ fn what_is_held_and_not_billed_is_told() {
             mig_profile: None,
             share: None,
             reservation: None,
+            set_aside: None,
             slot: slots.slot_of(at(start)).unwrap(),
             card_time: card_seconds(length).unwrap(),
             billed_time: seconds(length),
