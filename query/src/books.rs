@@ -162,6 +162,32 @@ impl Books {
         Ok(reading.prices_in_force(book.as_ref(), self.zone(), during)??)
     }
 
+    /// The same, each in its own currency, for what tells several apart. Errors: as [`Self::prices`].
+    pub(crate) fn prices_in_each_currency(
+        &self,
+        file: Option<&Path>,
+        reading: &Reading,
+        during: Option<Interval>,
+    ) -> Result<Option<PriceBook>, Error> {
+        let of_one = match self.prices_in_force(file, reading, during) {
+            Err(Error::Currencies(_)) => None,
+            of_one => return of_one,
+        };
+        let Some(during) = during.or(reading.extent()) else { return Ok(of_one) };
+        let pieces = reading.prices_by_currency(self.prices(None)?.as_ref(), self.zone(), during)?;
+        // Without a price book of today nothing that is open has a price.
+        let last = pieces.last().map(|(piece, _)| *piece);
+        let none = pieces.iter().find_map(|(_, book)| book.as_ref()).map(PriceBook::without_prices);
+        let in_turn: Vec<(Option<Timestamp>, &PriceBook)> = pieces
+            .iter()
+            .filter_map(|(piece, book)| {
+                let until = (Some(*piece) != last).then(|| piece.end());
+                Some((until, book.as_ref().or(none.as_ref())?))
+            })
+            .collect();
+        Ok((!in_turn.is_empty()).then(|| PriceBook::in_turn_each(&in_turn)))
+    }
+
     /// Records beside what nodes saw. Errors: a span that can't be cut, a name it can't be grouped by, the ledger's own.
     pub async fn reconcile(&self, request: &ReconcileRequest) -> Result<Reconciliation, Error> {
         if let Some(by) = request.query.refused() {
@@ -221,7 +247,7 @@ impl Books {
         let reading = self.ledger.read().await?;
         let all = reading.extent();
         let range = self.range(request.span, request.zone, all)?;
-        let book = self.prices_in_force(request.prices.as_deref(), &reading, range)?;
+        let book = self.prices_in_each_currency(request.prices.as_deref(), &reading, range)?;
         let mut by = request.by.clone();
         // A line of one user's has to say so: `trace` knows nothing else of what was asked.
         if request.user.is_some() && !by.contains(&Dimension::User) {

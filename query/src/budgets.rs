@@ -5,9 +5,9 @@
 use crate::books::Books;
 use crate::error::Error;
 use crate::settings_file;
-use cardhour_books::advice::{Advice, Sources, advice, table as advice_table};
+use cardhour_books::advice::{Advice, Sources, advice, for_user, table as advice_table};
 use cardhour_books::bill::Hole;
-use cardhour_books::budgets::{Budgets, Evidence, Spans, Standing, standings, table};
+use cardhour_books::budgets::{Budgets, Evidence, Spans, Standing, Unit, standings, table};
 use cardhour_books::prices::PriceBook;
 use cardhour_books::report::ReportInput;
 use cardhour_books::slots::Slots;
@@ -78,7 +78,7 @@ impl Books {
 
     /// How the budgets stand just before `asked`: in the periods that hold that moment, up to where the books then were.
     ///
-    /// Errors: `budgets.toml` or the price book is faulty, or they are of two currencies; the ledger's own.
+    /// Errors: `budgets.toml` or the price book is faulty, or a budget is of a currency in which nothing has a price; the ledger's own.
     pub async fn budgets(&self, asked: Timestamp) -> Result<Budgeted, Error> {
         let budgets = self.budget_file()?;
         let zone = self.zone();
@@ -90,12 +90,7 @@ impl Books {
                 match reading.extent().and_then(|all| budgets.spans(asked, all, zone)) {
                     Some(spans) => {
                         let book = self.prices_of(&reading, spans)?;
-                        if let (Some(budgets), Some(prices)) = (budgets.currency(), &book)
-                            && budgets != prices.currency()
-                        {
-                            let (budgets, prices) = (budgets.to_string(), prices.currency().to_string());
-                            return Err(Error::BudgetCurrency { budgets, prices });
-                        }
+                        self.check_currencies(budgets, &reading)?;
                         let (made, holes) = self.standings(&reading, budgets, spans, book).await?;
                         (made, holes, spans.until)
                     }
@@ -108,13 +103,26 @@ impl Books {
         Ok(Budgeted { budgets, standings, until, table })
     }
 
+    /// Budgets count in a currency in which something has a price, today or in a closed month. Errors: one does not.
+    fn check_currencies(&self, budgets: &Budgets, reading: &Reading) -> Result<(), Error> {
+        let Some(book) = self.prices_in_each_currency(None, reading, None)? else { return Ok(()) };
+        let known = book.currencies();
+        match budgets.currencies().find(|currency| !known.contains(currency)) {
+            None => Ok(()),
+            Some(budgets) => {
+                let (budgets, prices) = (budgets.to_string(), book.currency().to_string());
+                Err(Error::BudgetCurrency { budgets, prices })
+            }
+        }
+    }
+
     /// The prices by which budgets count: what closed months of their periods were closed by, as it is billed.
     fn prices_of(&self, reading: &Reading, spans: Spans) -> Result<Option<PriceBook>, Error> {
         let both = spans.pace.map_or(spans.spent, |pace| {
             let (start, end) = (pace.start().min(spans.spent.start()), pace.end().max(spans.spent.end()));
             Interval::new(start, end).expect("no shorter than either")
         });
-        self.prices_in_force(None, reading, Some(both))
+        self.prices_in_each_currency(None, reading, Some(both))
     }
 
     /// What the standings at a moment rest on: two that are equal have the same standings, but for how long a period has still to go. None where time alone moves them, since the books
@@ -139,6 +147,28 @@ impl Books {
         Ok(table)
     }
 
+    /// The advice with the largest savings, at most `most`, for one user on the month just before `asked`; none without prices. Errors: as [`Self::budgets`].
+    pub(crate) async fn advice_for(&self, user: &str, asked: Timestamp, most: usize) -> Result<Vec<Advice>, Error> {
+        let reading = self.ledger().read().await?;
+        let zone = self.zone();
+        let Some(extent) = reading.extent() else { return Ok(Vec::new()) };
+        let last = Timestamp::from_unix_ms(asked.min(extent.end()).unix_ms() - 1);
+        let Some(month) = zone.month(last) else { return Ok(Vec::new()) };
+        let range = month.interval(zone);
+        let known = Interval::new(extent.start().bucket_start(), last.bucket_start());
+        let Some(book) = self.prices_in_each_currency(None, &reading, Some(range))? else { return Ok(Vec::new()) };
+        let Some(known) = known else { return Ok(Vec::new()) };
+        let spent = Loaded::of(&reading, range, Some(&book), self).await?;
+        let memory = reading.card_memory(range).await?;
+        let user = user.to_owned();
+        let made = tokio::task::spawn_blocking(move || {
+            let spent = spent.evidence();
+            let sources = Sources { spent, range, known, book: &book, memory: &memory, dedicated_pool: None };
+            for_user(&user, month, &sources, most)
+        });
+        Ok(made.await.expect("advice is made or its fault is a defect of ours"))
+    }
+
     /// Advice on some budgets, of the books as far as they were at `asked`. Errors: as [`Self::advice`].
     pub(crate) async fn advised(&self, budgets: Budgets, asked: Timestamp) -> Result<Vec<Advice>, Error> {
         let reading = self.ledger().read().await?;
@@ -159,7 +189,15 @@ impl Books {
                 dedicated_pool: budgets.dedicated_pool.as_ref(),
             };
             let each = budgets.budgets.iter().filter_map(|budget| Some((budget, budgets.period(budget, spans.month)?)));
-            each.flat_map(|(budget, period)| advice(budget, period, &sources)).collect()
+            each.flat_map(|(budget, period)| {
+                // What could be saved is told in one currency: a budget's own, else that of today.
+                let own = match budget.unit {
+                    Unit::Money(own) => own,
+                    Unit::CardHours => book.currency(),
+                };
+                advice(budget, period, &Sources { book: &book.only(own), ..sources })
+            })
+            .collect()
         });
         Ok(made.await.expect("advice is made or its fault is a defect of ours"))
     }

@@ -48,7 +48,7 @@ impl Books {
     /// A checkpoint. Errors: a faulty price book, a time that can't be cut, the ledger's own.
     pub async fn checkpoint(&self, request: &CheckpointRequest) -> Result<Checkpoint, Error> {
         let reading = self.ledger().read().await?;
-        let book = self.prices_in_force(request.prices.as_deref(), &reading, None)?;
+        let book = self.prices_in_each_currency(request.prices.as_deref(), &reading, None)?;
         let zone = self.zone();
         let all = reading.extent().and_then(whole_buckets);
         let chosen = all.and_then(|all| Some((all, chosen(request.of, all, zone)?)));
@@ -66,10 +66,11 @@ impl Books {
                     Chosen::Month(month) => monthly_slots(month, book.as_ref(), zone)?,
                 };
                 let input = reading.input(&slots).await?;
+                let quotas = self.quotas()?;
                 let making = tokio::task::spawn_blocking(move || {
                     let sources = Sources { input: &input, slots: &slots, book: book.as_ref(), all };
                     match chosen {
-                        Chosen::Week(week) => weekly(sources, week),
+                        Chosen::Week(week) => weekly(sources, &quotas, week),
                         Chosen::Month(month) => monthly(sources, month),
                     }
                 });

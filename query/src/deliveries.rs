@@ -19,10 +19,12 @@ pub use watch::{DeliveryCounts, Watch};
 
 use crate::answer::texts;
 use crate::books::Books;
-use crate::config::{Config, DeliveryConfig};
+use crate::config::{Config, DeliveryConfig, What};
 use crate::error::{Error, chain};
+use crate::quote::unknown_name;
 use cardhour_books::delivery::{Closing, Edition, Look, Owed, Schedule, Term, Waits};
 use cardhour_books::report::local;
+use cardhour_books::statement::PLATFORM;
 use cardhour_books::table::{Table, Value};
 use cardhour_domain::{Interval, Name, Timestamp, Zone};
 use cardhour_ledger::Delivered;
@@ -96,6 +98,16 @@ impl Deliverer {
     /// Its schedule.
     pub fn schedule(&self) -> Schedule {
         self.config.schedule
+    }
+
+    /// A word on each organisation that it names and the books don't know, with those that it may have been meant for; nothing while the books know none.
+    pub async fn unknown_orgs(&self, books: &Books) -> Result<Vec<String>, Error> {
+        let What::Statement { orgs, .. } = &self.config.what else { return Ok(Vec::new()) };
+        if orgs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let known = books.orgs().await?;
+        Ok(unknown_orgs(self.name(), orgs, &known))
     }
 
     /// What is owed at `now`, of what the ledger remembers of it. Errors: the ledger's own.
@@ -190,6 +202,13 @@ impl Deliverer {
     }
 }
 
+fn unknown_orgs(delivery: &str, orgs: &[String], known: &BTreeSet<Name>) -> Vec<String> {
+    // PLATFORM's statement has what nobody's is: there is one whatever the records say.
+    let is_unknown = |org: &&String| !known.is_empty() && !known.contains(org.as_str()) && org.as_str() != PLATFORM;
+    let say = |org: &String| format!("delivery {delivery:?}: {}", unknown_name("org", org, known));
+    orgs.iter().filter(is_unknown).map(say).collect()
+}
+
 fn is_week(term: Term) -> bool {
     matches!(term, Term::Week(_))
 }
@@ -252,5 +271,24 @@ pub fn table(looks: &[(&Deliverer, Vec<Standing>)], now: Timestamp, zone: Zone) 
         columns: texts(&["delivery", "what", "term", "edition", "state", "due_at", "to", "files"]),
         rows,
         ..Table::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_org_that_the_books_do_not_know_is_told_with_the_one_it_may_be() {
+        let known: BTreeSet<Name> = ["acme", "nova"].map(Name::from).into();
+        let orgs = ["acmee", "nova", "platform", "zzz"].map(str::to_owned);
+        assert_eq!(
+            unknown_orgs("month", &orgs, &known),
+            [
+                "delivery \"month\": the books have no org \"acmee\": did you mean acme?",
+                "delivery \"month\": the books have no org \"zzz\"",
+            ]
+        );
+        assert_eq!(unknown_orgs("month", &orgs, &BTreeSet::new()), [""; 0], "empty books know nobody");
     }
 }

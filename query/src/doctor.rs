@@ -9,6 +9,7 @@ use crate::billing::{BILLING_FILE, read_policy};
 use crate::books::{Books, PRICES_FILE};
 use crate::cli::DoctorArgs;
 use crate::config::Config;
+use crate::deliveries::Deliverer;
 use crate::error::{Error, chain};
 use crate::request::ReportRequest;
 use cardhour_books::report::{Dimension, ReportKind};
@@ -88,6 +89,7 @@ pub async fn look(place: &str, config: &Config, args: &DoctorArgs, now: Timestam
             findings.extend(billing(&books));
             findings.extend(budgets(&books));
             findings.extend(capacity(&books).await);
+            findings.extend(deliveries(&books, config).await);
         }
         Err(error) => {
             findings.push(Finding::fail(
@@ -194,6 +196,29 @@ fn budgets(books: &Books) -> Option<Finding> {
         Ok(None) => None,
         Err(error) => Some(Finding::fail("budgets", chain(&error), "correct the lines that are named")),
     }
+}
+
+/// Whether deliveries name organisations that the books know; nothing without deliveries.
+async fn deliveries(books: &Books, config: &Config) -> Vec<Finding> {
+    if config.deliveries.is_empty() {
+        return Vec::new();
+    }
+    let deliverers = match Deliverer::all(config) {
+        Ok(deliverers) => deliverers,
+        Err(error) => return vec![failed("deliveries", &error)],
+    };
+    let mut unknown = Vec::new();
+    for deliverer in &deliverers {
+        match deliverer.unknown_orgs(books).await {
+            Ok(words) => unknown.extend(words),
+            Err(error) => return vec![failed("deliveries", &error)],
+        }
+    }
+    if unknown.is_empty() {
+        return vec![Finding::ok("deliveries", format!("{} deliveries", deliverers.len()))];
+    }
+    let warn = |word: String| Finding::warn("deliveries", word, "correct org of that [[delivery]] in the config");
+    unknown.into_iter().map(warn).collect()
 }
 
 /// Whether the billing policy can be read, and what it says.

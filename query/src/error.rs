@@ -126,7 +126,9 @@ pub enum Error {
         faults: Faults,
     },
     /// Budgets of another currency than the prices.
-    #[error("budgets.toml is of {budgets}, the price book of {prices}: a budget counts what the bill counts")]
+    #[error(
+        "budgets.toml has a budget in {budgets}, in which nothing has a price; the price book is in {prices}: a budget counts what the bill counts"
+    )]
     BudgetCurrency {
         /// The budgets'.
         budgets: String,

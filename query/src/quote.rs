@@ -6,7 +6,8 @@ use crate::books::Books;
 use crate::error::Error;
 use crate::request::{ReportRequest, RequestError, Span};
 use crate::serve::row::{Row, rows};
-use cardhour_books::budgets::{Owner, Standing};
+use cardhour_books::advice::Advice;
+use cardhour_books::budgets::{Owner, Standing, Unit};
 use cardhour_books::nearest;
 use cardhour_books::prices::Priced;
 use cardhour_books::quote::{Question, Quote, budget_notes, hole_text, models_with_prices, table};
@@ -59,6 +60,8 @@ pub struct Quoted {
 /// The longest that is quoted: beyond a year no price is meant to hold. Unit: hours.
 const LONGEST_HOURS: i64 = 8784;
 const HOUR_MS: i64 = 3_600_000;
+/// So many words of advice are said to a user below their bill.
+const MOST_ADVICE: usize = 3;
 
 impl Books {
     /// What some cards for some hours will cost, when they would cost less, and what that leaves of the budgets.
@@ -156,6 +159,17 @@ impl Books {
         Ok((if orgs.len() == 1 { orgs.into_iter().next() } else { None }, None))
     }
 
+    /// Every organisation that the books know, of jobs or of costs.
+    pub(crate) async fn orgs(&self) -> Result<BTreeSet<Name>, Error> {
+        let request = ReportRequest::new(ReportKind::Owners).grouped_by(&[Dimension::Org]);
+        let owners = self.report(&request).await?.table;
+        let mut known: BTreeSet<Name> = rows(&owners).filter_map(|row| row.text("org").map(Name::from)).collect();
+        for month in self.months().await? {
+            known.extend(self.ledger().costs(month).await?.into_iter().filter_map(|cost| cost.org));
+        }
+        Ok(known)
+    }
+
     /// What to say to a user of whom the books have nothing.
     pub async fn unknown_user(&self, user: &str) -> Result<String, Error> {
         let request = ReportRequest::new(ReportKind::Owners).grouped_by(&[Dimension::User]);
@@ -165,6 +179,23 @@ impl Books {
             return Ok(format!("nothing was held by {user:?} in that time"));
         }
         Ok(unknown_name("user", user, &known))
+    }
+
+    /// What a user could save, with the command that shows it; at the end where all of it stands.
+    async fn advice_words(
+        &self,
+        user: &str,
+        span: Span,
+        now: Timestamp,
+        has_budgets: bool,
+    ) -> Result<Vec<String>, Error> {
+        let (_, end) = span.bounds(self.zone())?;
+        let found = self.advice_for(user, end.unwrap_or(now), MOST_ADVICE).await?;
+        let mut words: Vec<String> = found.iter().map(advice_text).collect();
+        if let (Some(first), true) = (found.first(), has_budgets) {
+            words.push(format!("all advice, by budget: cardhour budgets --advice --month {}", first.period.first()));
+        }
+        Ok(words)
     }
 
     /// What a user has to know beside the bill: how well the cards were used, and what is left of the budgets that pay for them.
@@ -205,6 +236,7 @@ impl Books {
                 unit.name()
             ));
         }
+        words.extend(self.advice_words(user, span, now, stand.budgets.is_some()).await?);
         Ok(words)
     }
 }
@@ -213,8 +245,19 @@ fn later(at: Timestamp, ms: i64) -> Timestamp {
     Timestamp::from_unix_ms(at.unix_ms().saturating_add(ms))
 }
 
+/// `could be saved in 2026-03, idle: 37.00 CNY, 2 card-hours, its part of what it cost: cardhour report idle …`.
+fn advice_text(advice: &Advice) -> String {
+    let Advice { period, kind, card_time, saving, how, command, .. } = advice;
+    let saving = saving.map_or_else(String::new, |saving| {
+        let currency = saving.currency();
+        format!("{} {currency}, ", Unit::Money(currency).estimated(saving.micros()))
+    });
+    let hours = card_time.card_hours().round_dp(1).normalize();
+    format!("could be saved in {period}, {}: {saving}{hours} card-hours, {how}: {command}", kind.name())
+}
+
 /// That the books don't have a name, and which ones they have that are near it.
-fn unknown_name(what: &str, name: &str, known: &BTreeSet<Name>) -> String {
+pub(crate) fn unknown_name(what: &str, name: &str, known: &BTreeSet<Name>) -> String {
     let question = nearest::question(name, known).map_or_else(String::new, |question| format!(": {question}"));
     format!("the books have no {what} {name:?}{question}")
 }

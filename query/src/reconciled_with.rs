@@ -6,12 +6,13 @@ use crate::books::{Books, Reconciliation};
 use crate::error::Error;
 use crate::request::{RequestError, Span};
 use cardhour_books::reconcile::outside::billing::Weights;
-use cardhour_books::reconcile::outside::{self, Billed, Frame, Tool, opencost, rate, sacct, sreport};
+use cardhour_books::reconcile::outside::{self, Billed, Cause, Frame, Tool, opencost, rate, sacct, sreport};
 use cardhour_books::report::{Dimension, ReportKind, ReportQuery, local};
 use cardhour_books::slots::SlotsError;
-use cardhour_domain::{Interval, Zone};
+use cardhour_domain::{Interval, Month, Zone};
 use cardhour_ledger::Reading;
 use rust_decimal::Decimal;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 /// What the books are held against.
@@ -144,6 +145,9 @@ impl Books {
             (lines, table)
         };
         let (lines, mut table) = tokio::task::spawn_blocking(work).await.expect("does not panic");
+        if lines.iter().any(|line| !line.parts.of(Cause::CorrectedLater).is_zero()) {
+            table.notes.extend(self.corrected_where(&reading, range).await?);
+        }
         self.remark(&mut table);
         Ok(Reconciliation { contradicts: lines.iter().any(outside::Explained::is_unexplained), table })
     }
@@ -155,11 +159,43 @@ impl Books {
         match query.slots(all, None, self.zone()) {
             Ok(slots) => {
                 let input = reading.input(&slots).await?;
-                Ok(Some(Billed::of(&input, &slots)))
+                let covers = slots.covers();
+                let is_closed = |month: Month| month.interval(self.zone()).overlap(covers).is_some();
+                let live = match reading.closings().iter().any(|closing| is_closed(closing.month)) {
+                    true => Some(reading.live_input(&slots).await?),
+                    false => None,
+                };
+                Ok(Some(Billed::of(&input, live.as_ref(), &slots)))
             }
             Err(SlotsError::NotAQuarterHour(_)) => Ok(None),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// In which months the corrections of closed months in that time stand, in a sentence for each of those months; none without prices, which corrections need.
+    async fn corrected_where(&self, reading: &Reading, range: Option<Interval>) -> Result<Vec<String>, Error> {
+        let months: Vec<Month> = reading.closings().iter().map(|closing| closing.month).collect();
+        let mut periods: BTreeMap<Month, BTreeSet<Month>> = BTreeMap::new();
+        for period in months.iter().copied().chain(reading.open_month()) {
+            let billed = match self.billed(period, None).await {
+                Err(Error::NoPrices) => continue,
+                billed => billed?,
+            };
+            for entry in billed.statements.iter().flat_map(|statement| &statement.entries) {
+                let original = entry.key.original_period;
+                if original != entry.period && months.contains(&original) {
+                    periods.entry(original).or_default().insert(entry.period);
+                }
+            }
+        }
+        periods.retain(|original, _| range.is_none_or(|range| original.interval(self.zone()).overlap(range).is_some()));
+        let say = |(original, periods): (Month, BTreeSet<Month>)| {
+            let of = periods.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            format!(
+                "corrected_later: {original} is closed and keeps what it was closed with; what was told later is corrected in the statement of {of}"
+            )
+        };
+        Ok(periods.into_iter().map(say).collect())
     }
 
     async fn reconcile_rate(&self, by_hand: Decimal, request: &WithRequest) -> Result<Reconciliation, Error> {

@@ -310,8 +310,18 @@ impl Books {
         Ok(None)
     }
 
+    /// Of which months the books have anything, in words.
+    pub(crate) async fn spoken_months(&self) -> Result<String, Error> {
+        let months = self.months().await?;
+        Ok(match (months.first(), months.last()) {
+            (Some(first), Some(last)) if first == last => format!("the books have rows of {first} alone"),
+            (Some(first), Some(last)) => format!("the books have rows of {first} to {last}"),
+            _ => "the books are empty".to_owned(),
+        })
+    }
+
     /// Every month that has statements: from the first to the last that the books speak of, and the first open one after closed months.
-    async fn months(&self) -> Result<Vec<Month>, Error> {
+    pub(crate) async fn months(&self) -> Result<Vec<Month>, Error> {
         let reading = self.ledger.read().await?;
         let Some(extent) = reading.extent() else { return Ok(Vec::new()) };
         let zone = self.zone();

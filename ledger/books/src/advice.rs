@@ -33,10 +33,10 @@ mod work;
 pub use memory::{CardMemory, HeldDevices, MemoryUse};
 pub use table::table;
 
-use crate::budgets::{Budget, Evidence, Period};
+use crate::budgets::{Budget, Every, Evidence, Period};
 use crate::line::Line;
 use crate::prices::PriceBook;
-use cardhour_domain::{CardTime, Interval, Money, Name};
+use cardhour_domain::{CardTime, Interval, Money, Month, Name};
 use std::cmp::Reverse;
 
 /// So many of each kind are said for one budget, the largest first: what somebody will act on.
@@ -97,6 +97,8 @@ pub struct Advice {
     pub how: String,
     /// The line of a bill that holds the time, as `trace` takes it; none where a budget's globs make it several lines.
     pub line: Option<Line>,
+    /// The command that shows the figures, for a shell: `cardhour report idle --month 2026-03 --by project`.
+    pub command: String,
 }
 
 /// Whom an advice is for.
@@ -125,6 +127,16 @@ pub struct Sources<'a> {
     pub memory: &'a CardMemory,
     /// The pool of dedicated cards, by whose prices they are compared; none where the site names none.
     pub dedicated_pool: Option<&'a Name>,
+}
+
+/// Advice for one user on all that they held in a month, whoever paid: the `most` with the largest savings, those without a figure last. Dedicated cards are for a project to take,
+/// and not in it.
+pub fn for_user(user: &str, month: Month, sources: &Sources<'_>, most: usize) -> Vec<Advice> {
+    let Some(period) = Period::of(Every::Month, 1, month) else { return Vec::new() };
+    let mut found = advice(&Budget::of_user(user), period, &Sources { dedicated_pool: None, ..*sources });
+    found.sort_by_key(|one| (Reverse(one.saving.map(Money::micros)), one.kind));
+    found.truncate(most);
+    found
 }
 
 /// Advice on what one budget paid for in its period so far; only where something could be saved.
@@ -164,8 +176,38 @@ struct Found {
 impl Found {
     fn of(self, budget: &Budget, period: Period) -> Advice {
         let line = (self.whom != Whom::default()).then(|| self.whom.line(period));
+        let command = self.kind.command(budget, period, line.as_ref());
         let Self { kind, whom, jobs, card_time, saving, how } = self;
-        Advice { budget: budget.name.clone(), period, kind, whom, jobs, card_time, saving, how, line }
+        Advice { budget: budget.name.clone(), period, kind, whom, jobs, card_time, saving, how, line, command }
+    }
+}
+
+impl AdviceKind {
+    /// What shows the figures: the attempts under a line, else the report that the figures are of, by the names that the budget selects by. Off-peak, `bill` has the
+    /// hours and what they cost by price and window, whose factors say what they would cost in another.
+    fn command(self, budget: &Budget, period: Period, line: Option<&Line>) -> String {
+        use crate::report::{Dimension, ReportKind};
+        if let Some(line) = line {
+            return format!("cardhour trace '{}'", line.to_string().replace('\'', "'\\''"));
+        }
+        let mut by = budget.scope.dimensions();
+        let report = match self {
+            Self::OffPeak => {
+                by.extend([Dimension::Price, Dimension::Window]);
+                ReportKind::Bill
+            }
+            Self::Checkpointing => ReportKind::Waste,
+            Self::Idle => ReportKind::Idle,
+            // Those are of somebody, and have a line.
+            Self::CheaperModel | Self::LargerBatch | Self::Merging | Self::DedicatedPool => ReportKind::Usage,
+        };
+        let time = match period.first().next() == period.end() {
+            true => format!("--month {}", period.first()),
+            false => format!("--from {} --to {}", period.first().first_date(), period.end().first_date()),
+        };
+        let by = by.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+        let by = if by.is_empty() { String::new() } else { format!(" --by {by}") };
+        format!("cardhour report {report} {time}{by}")
     }
 }
 

@@ -61,6 +61,25 @@ pub struct Budget {
     pub carry_over: bool,
 }
 
+impl Budget {
+    /// What one user holds, whatever they are granted: for advice to somebody, whom no budget need name.
+    pub(crate) fn of_user(user: &str) -> Self {
+        let mut scope = Scope::default();
+        scope.selectors[Scope::USER] = Pattern::Literal(user.into());
+        Self {
+            name: user.into(),
+            scope,
+            unit: Unit::CardHours,
+            amount: CardTime::PART_MS_PER_CARD_HOUR,
+            every: Every::Month,
+            from: None,
+            to: None,
+            thresholds: Vec::new(),
+            carry_over: false,
+        }
+    }
+}
+
 /// What a budget counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
@@ -160,6 +179,9 @@ impl Scope {
     const DIMENSIONS: [Dimension; 6] =
         [Dimension::Org, Dimension::Project, Dimension::User, Dimension::Queue, Dimension::Class, Dimension::Model];
 
+    /// The place of the user.
+    const USER: usize = 2;
+
     /// The place of the model, whose upper and lower case are alike.
     const MODEL: usize = 5;
 
@@ -234,9 +256,9 @@ impl Budgets {
         parse::parse(text, fiscal_year_starts)
     }
 
-    /// The currency of those that count money; none where all count card-hours.
-    pub fn currency(&self) -> Option<Currency> {
-        self.budgets.iter().find_map(|budget| match budget.unit {
+    /// The currencies of those that count money, in the order of the file; none where all count card-hours.
+    pub fn currencies(&self) -> impl Iterator<Item = Currency> {
+        self.budgets.iter().filter_map(|budget| match budget.unit {
             Unit::Money(currency) => Some(currency),
             Unit::CardHours => None,
         })

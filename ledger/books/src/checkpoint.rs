@@ -8,7 +8,7 @@
 //! A report is a few titled [`Section`]s, each a [`Table`] of its own; what a chart shows is one column of its table. Everything comes from the same cells,
 //! leaves and attempts as every other report, so that hours and money are the bill's: the cost of a week is the total of `report bill` of its days.
 //!
-//! Start at [`weekly()`] and [`monthly()`]. Does not: load anything, draw anything, know of quotas.
+//! Start at [`weekly()`] and [`monthly()`]. Does not: load anything, draw anything, decide by quotas.
 
 pub(crate) mod cells;
 mod demand;
@@ -19,6 +19,7 @@ pub mod jitter;
 mod low_use;
 mod model_fit;
 mod preemption;
+mod quota_use;
 mod trend;
 mod utilisation;
 mod verdict;
@@ -28,12 +29,13 @@ mod week;
 pub use verdict::{Cause, Verdict};
 pub use week::{Days, Week, WeekError};
 
-use crate::bill::describe_holes;
+use crate::bill::{Hole, describe_holes};
 use crate::prices::PriceBook;
+use crate::quotas::Quotas;
 use crate::report::{ReportInput, local};
 use crate::slots::{Slots, SlotsError, ViewCut};
 use crate::table::{Table, Value};
-use cardhour_domain::{Interval, Month, Zone};
+use cardhour_domain::{Interval, Month, Timestamp, Zone};
 use facts::Facts;
 
 /// How many weeks the cost trend has, the last one the report's own.
@@ -94,7 +96,7 @@ pub struct Sources<'a> {
     pub input: &'a ReportInput,
     /// Those of [`weekly_slots`] or [`monthly_slots`].
     pub slots: &'a Slots,
-    /// The price book, where there is one.
+    /// The price book, where there is one; of several currencies, each section tells them apart.
     pub book: Option<&'a PriceBook>,
     /// The time that the books speak of.
     pub all: Interval,
@@ -126,62 +128,94 @@ fn months(month: Month) -> Vec<Month> {
     months
 }
 
-/// The checkpoint of a week.
-pub fn weekly(sources: Sources<'_>, week: Week) -> Checkpoint {
-    let facts = Facts::of(sources);
+/// The checkpoint of a week; how `quotas` of cards were used is in it where there are some.
+pub fn weekly(sources: Sources<'_>, quotas: &Quotas, week: Week) -> Checkpoint {
+    let books = by_currency(sources.book);
+    let all = facts_of_each(sources, &books);
+    // Prices of the week's own sections are those in force at its end.
+    let last = Timestamp::from_unix_ms(week.days().interval(sources.slots.view_zone()).end().unix_ms() - 1);
+    let facts = of_currency(&all, sources.book, last);
     let zone = facts.zone();
     let days = week.days();
     let mut notes = partly_known(sources.all, days, zone, "week");
     let waits = facts.waits(days);
-    let mut sections = vec![wait::by_queue(&facts, &waits, days), wait::by_cards(&facts, &waits, days)];
+    let mut sections = vec![wait::by_queue(facts, &waits, days), wait::by_cards(facts, &waits, days)];
     let held = facts.held(days);
     sections.push(utilisation::section(&held));
-    sections.push(low_use::section(&facts, &held));
-    sections.push(preemption::section(&facts, &held, days));
-    sections.push(failures::section(&facts, &held, days));
-    match fragments::section(&facts, days) {
+    sections.push(low_use::section(facts, &held));
+    sections.push(preemption::section(facts, &held, days));
+    sections.push(failures::section(facts, &held, days));
+    match fragments::section(facts, days) {
         Ok(section) => sections.push(section),
         Err(reason) => notes.push(format!("idle fragments are left out: {reason}")),
     }
-    sections.push(model_fit::section(&facts, &held));
-    sections.push(trend::section(&facts, week, WEEKS, sources.all));
+    sections.push(model_fit::section(facts, &held));
+    if let Some(known) = days.interval(zone).overlap(sources.all) {
+        sections.extend(quota_use::section(facts, quotas, known));
+    }
+    sections.push(trend::section(&all, week, WEEKS, sources.all));
     if sources.book.is_none() {
         notes.push("no price book: hours without money".to_owned());
     }
-    notes.extend(describe_holes(facts.holes()));
-    let summary = vec![trend::sentence(&facts, week), wait::sentence(&waits), utilisation::sentence(&held)];
+    let holes: Vec<Hole> = all.iter().flat_map(|facts| facts.holes()).cloned().collect();
+    notes.extend(describe_holes(&holes));
+    let summary = vec![trend::sentence(&all, week), wait::sentence(&waits), utilisation::sentence(&held)];
     Checkpoint {
         title: format!("weekly checkpoint, {week}, {zone}"),
         summary,
         sections,
         notes,
-        has_holes: !facts.holes().is_empty(),
+        has_holes: !holes.is_empty(),
     }
 }
 
 /// The checkpoint of a month: what was wanted, what was held, what was free, and [`Verdict`] on it.
 pub fn monthly(sources: Sources<'_>, month: Month) -> Checkpoint {
-    let facts = Facts::of(sources);
-    let zone = facts.zone();
+    let books = by_currency(sources.book);
+    let all = facts_of_each(sources, &books);
+    let zone = sources.slots.view_zone();
     let months = months(month);
-    let demands: Vec<demand::Demand<'_>> = months.iter().map(|month| demand::Demand::of(&facts, *month)).collect();
+    let in_its_own =
+        |month: &Month| demand::Demand::of(of_currency(&all, sources.book, month.interval(zone).start()), *month);
+    let demands: Vec<demand::Demand<'_>> = months.iter().map(in_its_own).collect();
     let verdict = Verdict::of(&demands);
     let mut notes = partly_known(sources.all, Days::of_month(month), zone, "month");
     if sources.book.is_none() {
         notes.push("no price book: hours without money".to_owned());
     }
-    notes.extend(describe_holes(facts.holes()));
+    let holes: Vec<Hole> = all.iter().flat_map(|facts| facts.holes()).cloned().collect();
+    notes.extend(describe_holes(&holes));
     Checkpoint {
         title: format!("monthly checkpoint, {month}, {zone}"),
         summary: vec![verdict.to_string()],
         sections: vec![
-            demand::months(&facts, &demands, sources.all),
+            demand::months(zone, &demands, sources.all),
             demand::by_model(&demands),
             demand::by_queue(&demands),
         ],
         notes,
-        has_holes: !facts.holes().is_empty(),
+        has_holes: !holes.is_empty(),
     }
+}
+
+/// A price book for each currency in which something has a price, in the order in which they came into force; none without a book.
+fn by_currency(book: Option<&PriceBook>) -> Vec<PriceBook> {
+    let Some(book) = book else { return Vec::new() };
+    book.currencies().into_iter().map(|currency| book.only(currency)).collect()
+}
+
+/// The facts with the prices of each of some books; without any, the facts without prices.
+fn facts_of_each<'a>(sources: Sources<'a>, books: &'a [PriceBook]) -> Vec<Facts<'a>> {
+    match books {
+        [] => vec![Facts::of(sources)],
+        books => books.iter().map(|book| Facts::of(Sources { book: Some(book), ..sources })).collect(),
+    }
+}
+
+/// Of the facts in each currency those in the one that is in force at `at`.
+fn of_currency<'f, 'a>(all: &'f [Facts<'a>], book: Option<&PriceBook>, at: Timestamp) -> &'f Facts<'a> {
+    let currency = book.map(|book| book.currency_at(Some(at)));
+    all.iter().find(|facts| facts.currency() == currency).unwrap_or(&all[all.len() - 1])
 }
 
 /// What has to be said where the books speak of a part of the time only.

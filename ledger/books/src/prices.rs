@@ -69,11 +69,13 @@ impl PriceBook {
         let mut book = Self { currency, zone, windows, prices, sets, edges, version: "".into(), eras: Vec::new() };
         book.version = blake3::hash(book.canonical().as_bytes()).to_hex()[..12].into();
         let (prices, windows) = (0..book.prices.len(), 0..book.windows.len());
-        book.eras = vec![eras::Era { from: None, until: None, prices, windows, version: book.version.clone() }];
+        let version = book.version.clone();
+        let of_all_time = eras::Era { from: None, until: None, prices, windows, version, currency, is_left_out: false };
+        book.eras = vec![of_all_time];
         book
     }
 
-    /// The currency of every price in it.
+    /// The currency of every price in it; of one that was put together of several currencies, the last one's.
     pub fn currency(&self) -> Currency {
         self.currency
     }
@@ -135,8 +137,9 @@ impl PriceBook {
 
     /// One price in a line, for people: what it is for, from when, and what it costs.
     pub fn price_text(&self, price: usize) -> String {
+        let currency = self.currency_of(price);
         let price = &self.prices[price];
-        let mut text = format!("price {}: {} {} per card-hour", price.price_line, price.per_card_hour, self.currency);
+        let mut text = format!("price {}: {} {} per card-hour", price.price_line, price.per_card_hour, currency);
         let from =
             self.zone.local(price.from).map_or_else(|| price.from.to_string(), |at| at.format("%F %R").to_string());
         _ = write!(text, " from {from} {}", self.zone);

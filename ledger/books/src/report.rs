@@ -32,7 +32,7 @@ use crate::line::Line;
 use crate::prices::PriceBook;
 use crate::slots::{Era, Slots};
 use crate::table::{Column, Kind, Table, Value};
-use cardhour_domain::CardTime;
+use cardhour_domain::{CardTime, Currency};
 use measure::{Coin, Measure};
 use rows::RowKey;
 use sums::Sums;
@@ -58,7 +58,11 @@ pub(crate) fn standard_card_hours(billed: CardTime, coefficient: rust_decimal::D
 /// of the `--by` values, absent first; a total unless there are no rows, its `--by` values absent.
 pub fn report(input: &ReportInput, slots: &Slots, book: Option<&PriceBook>, query: &ReportQuery) -> Report {
     let fold = Fold::of(input, slots, book, query);
-    let coin = book.map(|book| Coin { currency: book.currency(), cut: slots.is_partial() || fold.pieces.cut });
+    let cut = slots.is_partial() || fold.pieces.cut;
+    let coin = |currency: Option<Currency>| {
+        book.map(|book| Coin { currency: currency.unwrap_or_else(|| book.currency()), cut })
+    };
+    let totals = totals(&fold, book);
     let measures = query.report.measures();
     let mut columns: Vec<Column> =
         query.by.iter().map(|dimension| Column { name: dimension.to_string(), kind: Kind::Text }).collect();
@@ -66,21 +70,53 @@ pub fn report(input: &ReportInput, slots: &Slots, book: Option<&PriceBook>, quer
 
     let range = query.line_range(slots);
     let zone = query.line_zone(slots);
+    let says_time = query.by.contains(&Dimension::Day) || query.by.contains(&Dimension::Month);
     let mut rows = Vec::new();
     for (key, sums) in fold.rows.iter().zip(&fold.sums).filter(|(key, _)| key.era == Era::Shown) {
-        let line = || Value::Text(line(query, &key.values, range, zone).to_string().into());
+        let reign = || key.currency.zip(book).and_then(|(currency, book)| book.reign(currency, slots.shown()));
+        // Of rows of two currencies a line says the time of its own; where a month or a day says it, it is of one.
+        let of_line = if totals.len() > 1 && (zone.is_some() || !says_time) { reign().or(range) } else { range };
+        let line = || Value::Text(line(query, &key.values, of_line, zone).to_string().into());
         let mut row = Vec::with_capacity(columns.len());
         row.extend(key.values.iter().cloned());
-        row.extend(measures.iter().map(|measure| measure.value(sums, coin, line)));
+        row.extend(measures.iter().map(|measure| measure.value(sums, coin(key.currency), line)));
         rows.push(row);
     }
     let total = (!rows.is_empty()).then(|| {
         let absent = query.by.iter().map(|_| Value::Absent);
+        // A total over two currencies is none.
+        let coin = if totals.len() > 1 { None } else { coin(totals.first().and_then(|(currency, _)| *currency)) };
         absent.chain(measures.iter().map(|measure| measure.value(&fold.total, coin, || Value::Absent))).collect()
     });
-    let notes = notes(&fold, slots, book, query);
+    let mut notes = notes(&fold, slots, book, query);
+    if totals.len() > 1 {
+        let each = totals.iter().filter_map(|(currency, micros)| {
+            let Coin { currency, cut } = coin(*currency)?;
+            match (Coin { currency, cut }).value(*micros) {
+                Value::Decimal(amount) => Some(format!("{amount} {currency}")),
+                Value::Absent | Value::Text(_) | Value::Count(_) => None,
+            }
+        });
+        let each = each.collect::<Vec<_>>().join(" and ");
+        notes.push(format!("the prices were in more than one currency in that time: {each}, which are not added up"));
+    }
     let table = Table { title: query.title(slots), columns, rows, total, notes };
     Report { table, holes: fold.leaves.holes }
+}
+
+/// What the shown rows cost, by currency in the order of the book.
+fn totals(fold: &Fold<'_>, book: Option<&PriceBook>) -> Vec<(Option<Currency>, i128)> {
+    let in_turn = book.map(PriceBook::currencies).unwrap_or_default();
+    let mut totals: Vec<(Option<Currency>, i128)> = Vec::new();
+    for (key, sums) in fold.rows.iter().zip(&fold.sums).filter(|(key, _)| key.era == Era::Shown) {
+        let Some(money) = sums.money else { continue };
+        match totals.iter_mut().find(|(currency, _)| *currency == key.currency) {
+            Some((_, cost)) => *cost += money.cost,
+            None => totals.push((key.currency, money.cost)),
+        }
+    }
+    totals.sort_by_key(|(currency, _)| in_turn.iter().position(|one| Some(*one) == *currency));
+    totals
 }
 
 fn line(

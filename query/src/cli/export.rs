@@ -20,7 +20,7 @@ pub enum ExportCommand {
     Csv(StatementFilesArgs),
     /// Statements as pages made to be printed: one file each, no script
     #[command(after_help = "Example:\n  cardhour export html --month 2026-03 --output-dir statements\n  \
-                      chromium --headless --print-to-pdf=march.pdf statements/statement-2026-03-acme.html")]
+                      chromium --headless --no-pdf-header-footer --print-to-pdf=march.pdf statements/statement-2026-03-acme.html")]
     Html(StatementFilesArgs),
     /// The entries of statements as Parquet: texts as the site wrote them, amounts as decimals
     #[command(after_help = "Example:\n  cardhour export parquet --month 2026-03 --output-dir statements")]

@@ -34,6 +34,8 @@ pub struct Dot {
     pub y: i128,
     /// Where its amount is written.
     pub amount_y: i128,
+    /// Which end of its texts stands at it, as `text-anchor` takes it: those of the first and the last go inwards, since the drawing ends beside them.
+    pub anchor: &'static str,
 }
 
 impl Curve {
@@ -48,7 +50,12 @@ impl Curve {
             .zip(measured)
             .map(|(i, one)| {
                 let y = TOP + HEIGHT - one.size.max(0) * HEIGHT / largest;
-                Dot { label: one.label, amount: one.amount, x: LEFT + i * WIDTH / gaps, y, amount_y: y - 8 }
+                let anchor = match i {
+                    0 => "start",
+                    last if last == gaps => "end",
+                    _ => "middle",
+                };
+                Dot { label: one.label, amount: one.amount, x: LEFT + i * WIDTH / gaps, y, amount_y: y - 8, anchor }
             })
             .collect();
         let points: Vec<String> = dots.iter().map(|dot| format!("{},{}", dot.x, dot.y)).collect();
@@ -67,5 +74,15 @@ mod tests {
         let points = |sizes: &[i128]| Curve::of("x", sizes.iter().copied().map(one).collect()).map(|c| c.points);
         assert_eq!(points(&[0, 2, 4]).as_deref(), Some("30,154 350,89 670,24"));
         assert_eq!(points(&[4]), None);
+    }
+
+    /// A text of the first figure ends where the drawing begins if it stands in the middle of it.
+    #[test]
+    fn texts_at_both_ends_go_inwards() {
+        let one =
+            |size| Measured { label: "2026-03".into(), size, amount: "123,456.7890".into(), share: String::new() };
+        let curve = Curve::of("x", [1, 2, 3].map(one).to_vec()).unwrap();
+        let anchors: Vec<&str> = curve.dots.iter().map(|dot| dot.anchor).collect();
+        assert_eq!(anchors, ["start", "middle", "end"]);
     }
 }

@@ -33,15 +33,30 @@ fn bold(cell: &Cell) -> String {
     }
 }
 
-/// A text in which nothing is a mark, a tag or the end of a cell.
+/// A text in which nothing is a mark, a tag or the end of a cell. What is no mark where it stands is left as it is: an underscore inside of a word, a bracket that
+/// begins no link.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
+    let mut before: Option<char> = None;
+    for (at, c) in text.char_indices() {
+        let rest = &text[at + c.len_utf8()..];
+        let is_letter = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
+        let is_mark = match c {
+            '\\' | '|' | '`' | '*' => true,
+            '_' => !(is_letter(before) && is_letter(rest.chars().next())),
+            // A link or an image says where it leads; a task's box stands at the beginning.
+            '[' => before.is_none() || rest.contains("](") || rest.contains("]["),
+            // A heading, or the number of a ticket.
+            '#' => before.is_none() || rest.starts_with(|next: char| next.is_ascii_digit()),
+            _ => false,
+        };
+        before = Some(c);
+        if is_mark {
+            out.push('\\');
+            out.push(c);
+            continue;
+        }
         match c {
-            '\\' | '|' | '`' | '*' | '_' | '[' | ']' | '#' => {
-                out.push('\\');
-                out.push(c);
-            }
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '&' => out.push_str("&amp;"),
@@ -50,4 +65,26 @@ pub(super) fn escaped(text: &str) -> String {
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_would_be_a_mark_gets_a_backslash() {
+        for plain in ["billed_card_hours of a_b", "nodes gpu-[01-04]", "C# and issue # 4", "a ]b"] {
+            assert_eq!(escaped(plain), plain);
+        }
+        for (text, expected) in [
+            ("_so_", "\\_so\\_"),
+            ("[a](http://b)", "\\[a](http://b)"),
+            ("[x] done", "\\[x] done"),
+            ("# title", "\\# title"),
+            ("see #12", "see \\#12"),
+            ("a|b*c`", "a\\|b\\*c\\`"),
+        ] {
+            assert_eq!(escaped(text), expected);
+        }
+    }
 }

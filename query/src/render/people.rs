@@ -11,7 +11,9 @@ pub fn grid(table: &Table) -> Grid {
     let says_something = |i: usize| i < text_columns(table) || table.rows.iter().any(|row| row[i] != Value::Absent);
     let line_column = table.columns.iter().position(|column| column.name == "line");
     let currency = one_currency(table);
-    let hidden = [line_column, currency.map(|(column, _)| column)];
+    // What a row's command is, notes say.
+    let command = table.columns.iter().position(|column| column.name == "command");
+    let hidden = [line_column, command, currency.map(|(column, _)| column)];
     let is_shown = |i: usize| !hidden.contains(&Some(i)) && (table.rows.is_empty() || says_something(i));
     let kept: Vec<usize> = (0..table.columns.len()).filter(|i| is_shown(*i)).collect();
     let line = |row: &Vec<Value>| kept.iter().map(|i| cell(&row[*i], table.columns[*i].kind)).collect::<Vec<_>>();
@@ -65,7 +67,10 @@ const TRACE_HINT: &str = "where a line comes from:";
 /// How to trace the first line of a report. `options`: those that the report was asked with and the trace needs, too.
 pub fn trace_hint(table: &Table, options: &str) -> Option<String> {
     let column = table.columns.iter().position(|column| column.name == "line")?;
-    let Value::Text(line) = &table.rows.first()?[column] else { return None };
+    let line = table.rows.iter().find_map(|row| match &row[column] {
+        Value::Text(line) => Some(line),
+        Value::Absent | Value::Count(_) | Value::Decimal(_) => None,
+    })?;
     Some(format!("{TRACE_HINT} cardhour trace{options} {}", quoted(line)))
 }
 

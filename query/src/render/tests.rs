@@ -169,7 +169,7 @@ fn markdown_escapes_what_would_be_a_mark() {
     | project | jobs | billed card hours | coverage | cost CNY |
     | --- | ---: | ---: | ---: | ---: |
     | 卡时 | 12,040 | 135,584.8014 | 99.9 % | 2,508,318.83 |
-    | '=1+1, "x"\|&lt;b&gt; \[31m | 1 | 0.000028 | 100.0 % |  |
+    | '=1+1, "x"\|&lt;b&gt; [31m | 1 | 0.000028 | 100.0 % |  |
     | **total** | **12,041** | **135,584.8014** | **99.9 %** | **2,508,318.83** |
 
     - no price for model "A100" from 2026-03-01

@@ -34,6 +34,9 @@ pub(super) async fn run(scene: &Scene, args: &DeliverArgs) -> Result<Exit, Error
     let has_failed =
         looks.iter().flat_map(|(_, standings)| standings).any(|standing| matches!(standing.state, State::Failed(..)));
     let mut table = table(&looks, now, books.zone());
+    for deliverer in &deliverers {
+        table.notes.extend(deliverer.unknown_orgs(&books).await?);
+    }
     books.remark(&mut table);
     print::table(&table, &args.output)?;
     if has_failed {

@@ -125,6 +125,24 @@ fn a_statement_is_delivered_when_its_month_is_closed_once_and_as_it_is_exported(
     assert_eq!(rows, [("final", &*term, files), ("from", &*term, String::new())]);
 }
 
+#[test]
+fn an_org_that_the_books_do_not_know_is_told_by_deliver_and_doctor() {
+    let site = site();
+    let folder = out(&site);
+    deliveries(
+        &site,
+        &format!(
+            "[[delivery]]\nname = \"finance\"\nwhat = \"statement\"\nformat = \"csv\"\norg = [\"acme\", \"acmee\"]\nto = {folder:?}\n"
+        ),
+    );
+    let said = "delivery \"finance\": the books have no org \"acmee\": did you mean acme?";
+    let answer = site.run("deliver");
+    assert_eq!(answer.code, Some(0), "{}", answer.err);
+    assert!(answer.out.contains(said), "{}", answer.out);
+    let doctor = site.run("doctor");
+    assert!(doctor.out.contains(said), "{}", doctor.out);
+}
+
 /// A service delivers by itself; a place that can't be written is told of and tried again, and keeps no other delivery from its place.
 #[test]
 fn a_service_delivers_reports_and_drafts_and_tells_of_what_it_cannot_deliver() {

@@ -11,6 +11,7 @@ mod checkpoints;
 mod closing;
 mod collector;
 mod costs;
+mod currency;
 mod days;
 mod delivery;
 mod demo;

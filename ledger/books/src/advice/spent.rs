@@ -24,12 +24,12 @@ pub(super) fn advice(budget: &Budget, period: Period, sources: &Sources<'_>) -> 
         let values: Vec<Option<Name>> = key.values.iter().map(text).collect();
         let (owner, rest) = values.split_at(selectors);
         let [Some(price), window, Some(month)] = rest else { continue };
-        let in_period = Month::parse(month).is_ok_and(|month| period.contains(month));
-        let Some(money) = sums.money.filter(|_| in_period && budget.scope.admits_all(owner)) else { continue };
-        let Some(price) = book.prices().iter().position(|known| known.price_line == *price) else { continue };
-        let window = window.as_ref().and_then(|name| book.windows().iter().position(|known| known.name == *name));
+        let Some(month) = Month::parse(month).ok().filter(|month| period.contains(*month)) else { continue };
+        let Some(money) = sums.money.filter(|_| budget.scope.admits_all(owner)) else { continue };
+        let start = month.interval(spent.slots.billing_zone()).start();
+        let Some((price, window)) = book.named_at(price, window.as_deref(), start) else { continue };
         let charge = |window, time| book.rate(price, window).charge(time, book.currency()).micros();
-        let windows = (0..book.windows().len()).map(Some).chain([None]);
+        let windows = book.windows_of(price).map(Some).chain([None]);
         let cheapest = windows.min_by_key(|window| book.rate(price, *window).factor).flatten();
         if book.rate(price, cheapest).factor < book.rate(price, window).factor {
             add(&mut found[0], sums.billed, charge(window, sums.billed) - charge(cheapest, sums.billed));

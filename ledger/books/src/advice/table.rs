@@ -5,7 +5,8 @@ use crate::checkpoint::cells::{self, hours, name, text};
 use crate::table::{Kind, Table, Value};
 use rust_decimal::Decimal;
 
-/// Columns: `budget period advice project user model jobs card_hours saving currency how line`; no `saving` where no price says it.
+/// Columns: `budget period advice project user model jobs card_hours saving currency how line command`; no `saving` where no price says it, no `line` where the figures are of
+/// no single one; `command` shows them.
 pub fn table(all: &[Advice], title: &str) -> Table {
     let columns = [
         ("budget", Kind::Text),
@@ -20,6 +21,7 @@ pub fn table(all: &[Advice], title: &str) -> Table {
         ("currency", Kind::Text),
         ("how", Kind::Text),
         ("line", Kind::Text),
+        ("command", Kind::Text),
     ];
     let row = |advice: &Advice| {
         let mut row = vec![
@@ -42,11 +44,18 @@ pub fn table(all: &[Advice], title: &str) -> Table {
         });
         row.push(text(&advice.how));
         row.push(advice.line.as_ref().map_or(Value::Absent, |line| text(line.to_string())));
+        row.push(text(&advice.command));
         row
     };
     let mut table = cells::table(title, &columns, all.iter().map(row).collect());
-    let mut notes =
-        vec!["the figures overlap and don't add up; cardhour trace LINE names what is behind one".to_owned()];
+    let mut notes = vec!["the figures overlap and don't add up".to_owned()];
+    // What has a line is traced, and whoever prints lines says how.
+    for advice in all.iter().filter(|advice| advice.line.is_none()) {
+        let note = format!("{}, {}: {}", advice.kind.name(), advice.budget, advice.command);
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
     let mut kinds: Vec<AdviceKind> = all.iter().map(|advice| advice.kind).collect();
     kinds.sort();
     kinds.dedup();

@@ -270,3 +270,62 @@ fn the_largest_savings_are_said_first_and_no_more_than_five() {
     let found: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("cheaper model ")).collect();
     assert_eq!(found, ["f 36.00", "e 30.00", "d 24.00", "c 18.00", "b 12.00"]);
 }
+
+/// Each row names the command that shows its figures: a trace where they are of one line, else the report that they are of, over the budget's own period and by the names it selects by.
+#[test]
+fn every_advice_has_a_command_that_shows_its_figures() {
+    let scene = Scene::new(
+        BOOK,
+        "1 lab vision ann q completed H200 n1 2 2026-03-10T18:00 2026-03-11T00:00",
+        "1 - - gpm 10 25 10 55 -",
+    )
+    .memory("1 30");
+    let table = scene.table("2026-03-01", "2026-04-01");
+    check(
+        &table,
+        "advice command",
+        "off-peak cardhour report bill --month 2026-03 --by project,price,window
+         idle cardhour report idle --month 2026-03 --by project
+         checkpointing cardhour report waste --month 2026-03 --by project
+         cheaper model cardhour trace 'month=2026-03,project=vision,user=ann,model=H200'",
+    );
+    assert!(
+        table.notes.contains(&"idle, b: cardhour report idle --month 2026-03 --by project".to_owned()),
+        "{:?}",
+        table.notes
+    );
+    assert!(!table.notes.iter().any(|note| note.contains("trace LINE")), "{:?}", table.notes);
+    let year = Budgets::parse("[[budget]]\nname = \"y\"\ncard_hours = 9\nperiod = \"year\"\n", 4).unwrap();
+    let period = year.period(&year.budgets[0], Month::parse("2026-03").unwrap()).unwrap();
+    assert_eq!(
+        AdviceKind::Idle.command(&year.budgets[0], period, None),
+        "cardhour report idle --from 2025-04-01 --to 2026-04-01"
+    );
+}
+
+/// By hand, ann and bob on one project, 10 USD by day. Ann's own: 2 cards for 6 h, a quarter idle: of 80.00 by day and 20.00 by night 25.00; off-peak 40.00; the cheaper model (12 h of L40S, 48.00)
+/// 52.00. The largest two are said, of nobody else's hours.
+#[test]
+fn a_researcher_is_told_what_they_themselves_could_save() {
+    let scene = Scene::new(
+        BOOK,
+        "1 lab vision ann q completed H200 n1 2 2026-03-10T18:00 2026-03-11T00:00
+         2 lab vision bob q completed H200 n2 1 2026-03-10T12:00 2026-03-10T13:00",
+        "1 - - gpm 0 25 10 65 -\n2 - - gpm 0 100 0 0 -",
+    )
+    .memory("1 30");
+    let range = range("2026-03-01", "2026-04-01");
+    let slots = Evidence::slots(range, Some(&scene.book), scene.world.zone).unwrap();
+    let input = scene.world.input(&slots);
+    let sources = Sources {
+        spent: Evidence { input: &input, slots: &slots },
+        range,
+        known: scene.world.all(),
+        book: &scene.book,
+        memory: &scene.memory,
+        dedicated_pool: None,
+    };
+    let found = for_user("ann", Month::parse("2026-03").unwrap(), &sources, 2);
+    check(&table(&found, ""), "advice saving", "cheaper model 52.00\noff-peak 40.00");
+    assert_eq!(found[1].command, "cardhour report bill --month 2026-03 --by user,price,window");
+}

@@ -95,8 +95,9 @@ impl<'a> Leaves<'a> {
         let mut leaves = sorter.leaves;
         for leaf in &mut leaves {
             if let (Some(book), Some(price)) = (book, leaf.price) {
-                leaf.list_cost = Some(book.list_rate(price).charge(leaf.billed_time, book.currency()));
-                leaf.cost = Some(book.rate(price, leaf.window).charge(leaf.billed_time, book.currency()));
+                let currency = book.currency_of(price);
+                leaf.list_cost = Some(book.list_rate(price).charge(leaf.billed_time, currency));
+                leaf.cost = Some(book.rate(price, leaf.window).charge(leaf.billed_time, currency));
             }
         }
         let sum = |of: fn(&Leaf<'_>) -> CardTime| leaves.iter().map(of).sum::<CardTime>();
@@ -254,6 +255,7 @@ impl<'a, 'b> Sorter<'a, 'b> {
         let effective_at = self.slots.slot(bundle.slot).effective_at;
         match effective_at.and_then(|at| book.find(&what, at)) {
             Some(price) => Match::Price(u32::try_from(price).expect("a price book is a text file")),
+            None if book.is_left_out(effective_at) => Match::NoBook,
             None => Match::Hole(self.holes.as_mut().expect("there is a book").number(&what, effective_at)),
         }
     }

@@ -21,10 +21,7 @@ pub(super) fn parse(text: &str, usual: u32) -> Result<Budgets, Faults> {
 
 fn budgets(reader: &mut Reader<'_>, root: &Place<'_, '_>, usual: u32) -> Option<Budgets> {
     reader.known_keys(root, &["currency", "fiscal_year_starts", "thresholds", "advice", "budget"]);
-    let currency = root.table.get("currency").and_then(|value| {
-        let code = reader.string(value, "currency")?;
-        Currency::parse(code).map_err(|error| reader.fault(value.span().start, "currency", error)).ok()
-    });
+    let currency = root.table.get("currency").and_then(|value| currency_of(reader, value, "currency"));
     let starts = root.table.get("fiscal_year_starts").map_or(Some(usual), |value| month_number(reader, value));
     let thresholds = match root.table.get("thresholds") {
         None => Some(THRESHOLDS.to_vec()),
@@ -61,7 +58,7 @@ fn budget(
     starts: Option<u32>,
     common: Option<&[u32]>,
 ) -> Option<Budget> {
-    let own = ["name", "amount", "card_hours", "period", "from", "to", "thresholds", "carry_over"];
+    let own = ["name", "amount", "currency", "card_hours", "period", "from", "to", "thresholds", "carry_over"];
     reader.known_keys(place, &[&Scope::NAMES[..], &own[..]].concat());
     let name = reader.required(place, "name").and_then(|(value, key)| {
         let name = reader.string(value, &key)?.trim();
@@ -87,7 +84,17 @@ fn budget(
             None => {}
         }
     }
-    let limit = limit(reader, place, says_currency, currency);
+    // Its own, else that of the whole file.
+    let own_currency = place.table.get("currency");
+    let currency = match own_currency {
+        Some(value) => currency_of(reader, value, &place.key("currency")),
+        None => currency,
+    };
+    if let (Some(value), Some(_)) = (own_currency, place.table.get("card_hours")) {
+        let reason = "stands beside card_hours, which have none";
+        reader.fault(value.span().start, &place.key("currency"), reason);
+    }
+    let limit = limit(reader, place, says_currency || own_currency.is_some(), currency);
     let every = reader.required(place, "period").and_then(|(value, key)| {
         let text = reader.string(value, &key)?;
         let every = Every::from_name(text);
@@ -134,6 +141,11 @@ fn budget(
         thresholds: thresholds?,
         carry_over: carry_over?,
     })
+}
+
+fn currency_of(reader: &mut Reader<'_>, value: &Value<'_>, key: &str) -> Option<Currency> {
+    let code = reader.string(value, key)?;
+    Currency::parse(code).map_err(|error| reader.fault(value.span().start, key, error)).ok()
 }
 
 fn limit(

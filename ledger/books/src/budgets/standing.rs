@@ -10,7 +10,7 @@ use crate::prices::PriceBook;
 use crate::report::{Dimension, Fold, ReportInput, ReportKind, ReportQuery};
 use crate::slots::{Era, Slots};
 use crate::table::Value;
-use cardhour_domain::{BUCKET_MS, Interval, Month, Timestamp, Zone};
+use cardhour_domain::{BUCKET_MS, Currency, Interval, Month, Timestamp, Zone};
 use rust_decimal::Decimal;
 use std::collections::BTreeMap;
 
@@ -85,6 +85,9 @@ pub struct Standing {
     pub spent: Option<i128>,
     /// What will have been spent at the period's end, at the pace of the last seven days; none where nobody can say.
     pub forecast: Option<i128>,
+    /// What else was spent in its period, of which a budget of one currency knows nothing: amounts in other currencies, never summed. None of a budget of
+    /// card-hours, which counts them whatever they cost in.
+    pub not_counted: Vec<(Currency, i128)>,
     /// When the limit will be reached at that pace; none where it won't be in this period, or is already.
     pub runs_out_at: Option<Timestamp>,
     /// The thresholds that are reached, in order. Unit: percent.
@@ -128,7 +131,8 @@ fn divided(numerator: i128, denominator: i128) -> i128 {
 
 /// How all budgets stand that hold in the month of `spans`, in the order of the file; with what could not be priced.
 ///
-/// `spent` and `pace` are the books of [`Spans::spent`] and [`Spans::pace`].
+/// `spent` and `pace` are the books of [`Spans::spent`] and [`Spans::pace`]; `book` may be put together of several currencies, of which a budget of money counts
+/// its own.
 pub fn standings(
     budgets: &Budgets,
     spans: &Spans,
@@ -150,14 +154,14 @@ pub fn standings(
             let mut by_month = by.clone();
             by_month.push(Dimension::Month);
             let fold = Fold::of(spent.input, spent.slots, book, &query(spans.spent, by_month));
-            rows.spent = rows_of(&fold, true);
+            rows.spent = rows_of(&fold, true, book);
             holes.clone_from(&fold.leaves.holes);
             if let Some((pace, stretch)) = pace.zip(spans.pace) {
-                rows.pace = rows_of(&Fold::of(pace.input, pace.slots, book, &query(stretch, by)), false);
+                rows.pace = rows_of(&Fold::of(pace.input, pace.slots, book, &query(stretch, by)), false, book);
             }
             rows
         });
-        out.push(standing(budget, period, spans, rows, book.is_some(), spent.slots.billing_zone()));
+        out.push(standing(budget, period, spans, rows, book, spent.slots.billing_zone()));
     }
     (out, holes)
 }
@@ -177,10 +181,11 @@ struct Row {
     values: Vec<Option<cardhour_domain::Name>>,
     month: Option<Month>,
     billed: i128,
+    currency: Option<Currency>,
     cost: Option<i128>,
 }
 
-fn rows_of(fold: &Fold<'_>, by_month: bool) -> Vec<Row> {
+fn rows_of(fold: &Fold<'_>, by_month: bool, book: Option<&PriceBook>) -> Vec<Row> {
     let shown = fold.rows.iter().zip(&fold.sums).filter(|(key, _)| key.era == Era::Shown);
     shown
         .map(|(key, sums)| {
@@ -197,15 +202,24 @@ fn rows_of(fold: &Fold<'_>, by_month: bool) -> Vec<Row> {
                 values,
                 month: month.and_then(|month| Month::parse(&month).ok()),
                 billed: sums.billed.part_ms(),
+                currency: key.currency.or(book.map(PriceBook::currency)),
                 cost: sums.money.map(|money| money.cost),
             }
         })
         .collect()
 }
 
-fn standing(budget: &Budget, period: Period, spans: &Spans, rows: &Rows, has_prices: bool, zone: Zone) -> Standing {
+fn standing(
+    budget: &Budget,
+    period: Period,
+    spans: &Spans,
+    rows: &Rows,
+    book: Option<&PriceBook>,
+    zone: Zone,
+) -> Standing {
     let amount = |row: &Row| match budget.unit {
-        Unit::Money(_) => row.cost.unwrap_or(0),
+        Unit::Money(currency) if row.currency == Some(currency) => row.cost.unwrap_or(0),
+        Unit::Money(_) => 0,
         Unit::CardHours => row.billed,
     };
     let sum = |rows: &[Row], counts: &dyn Fn(&Row) -> bool| -> i128 {
@@ -213,7 +227,7 @@ fn standing(budget: &Budget, period: Period, spans: &Spans, rows: &Rows, has_pri
     };
     let in_period = |row: &Row| row.month.is_some_and(|month| period.contains(month));
     let known = match budget.unit {
-        Unit::Money(_) => has_prices,
+        Unit::Money(_) => book.is_some(),
         Unit::CardHours => true,
     };
     let spent = known.then(|| sum(&rows.spent, &in_period));
@@ -225,7 +239,16 @@ fn standing(budget: &Budget, period: Period, spans: &Spans, rows: &Rows, has_pri
     let whole = period.interval(zone);
     // From the end of the books on, or all of a period that they haven't reached.
     let rest_ms = whole.end().ms_since(spans.until.max(whole.start())).max(0);
-    let pace = spans.pace.filter(|_| known).map(|stretch| (sum(&rows.pace, &|_| true), stretch.length_ms()));
+    // Days in a currency that is given up say nothing of what will be spent in it.
+    let is_given_up = |unit: Unit, stretch: Interval| match (unit, book) {
+        (Unit::Money(own), Some(book)) => book.currency_at(Some(last_of(stretch))) != own,
+        (Unit::Money(_), None) | (Unit::CardHours, _) => false,
+    };
+    let pace = spans.pace.filter(|_| known).and_then(|stretch| match budget.unit {
+        unit if is_given_up(unit, stretch) => Some((0, stretch.length_ms())),
+        Unit::Money(own) => Some((sum(&rows.pace, &|_| true), book?.reign(own, stretch)?.length_ms())),
+        Unit::CardHours => Some((sum(&rows.pace, &|_| true), stretch.length_ms())),
+    });
     let forecast = spent.zip(pace).map(|(spent, (paced, pace_ms))| {
         let rest = paced.checked_mul(rest_ms.into()).expect("LED-10: amounts and their time fit 128 bits");
         spent + divided(rest, pace_ms.into())
@@ -241,6 +264,30 @@ fn standing(budget: &Budget, period: Period, spans: &Spans, rows: &Rows, has_pri
     let reached = |percent: &u32| {
         spent.is_some_and(|spent| spent.saturating_mul(100) >= limit.saturating_mul(i128::from(*percent)))
     };
+    let not_counted = match budget.unit {
+        Unit::Money(own) => in_other_currencies(budget, own, rows.spent.iter().filter(|row| in_period(row))),
+        Unit::CardHours => Vec::new(),
+    };
     let crossed = budget.thresholds.iter().copied().filter(reached).collect();
-    Standing { budget: budget.clone(), period, carried, limit, spent, forecast, runs_out_at, crossed }
+    let budget = budget.clone();
+    Standing { budget, period, carried, limit, spent, forecast, not_counted, runs_out_at, crossed }
+}
+
+fn last_of(stretch: Interval) -> Timestamp {
+    Timestamp::from_unix_ms(stretch.end().unix_ms() - 1)
+}
+
+/// What rows in scope cost in other currencies than a budget's own, each once, by its code.
+fn in_other_currencies<'r>(
+    budget: &Budget,
+    own: Currency,
+    rows: impl Iterator<Item = &'r Row>,
+) -> Vec<(Currency, i128)> {
+    let mut others: BTreeMap<Currency, i128> = BTreeMap::new();
+    for row in rows.filter(|row| budget.scope.admits_all(&row.values)) {
+        if let Some((currency, cost)) = row.currency.zip(row.cost).filter(|(currency, _)| *currency != own) {
+            *others.entry(currency).or_default() += cost;
+        }
+    }
+    others.into_iter().filter(|(_, cost)| *cost != 0).collect()
 }

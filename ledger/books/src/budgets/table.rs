@@ -1,10 +1,10 @@
 //! Budgets as a table: what `cardhour budgets` prints.
 
-use super::Standing;
+use super::{Standing, Unit};
 use crate::bill::{Hole, describe_holes};
 use crate::report::local;
 use crate::table::{Column, Kind, Table, Value};
-use cardhour_domain::{Timestamp, Zone};
+use cardhour_domain::{Currency, Timestamp, Zone};
 use rust_decimal::Decimal;
 
 /// A row a budget, in their order, and for people what has to be known to read it.
@@ -44,12 +44,22 @@ pub fn table(standings: &[Standing], holes: &[Hole], until: Timestamp, zone: Zon
     if standings.iter().any(|standing| standing.spent.is_none()) {
         notes.push("no price book: of budgets in money nobody can say what was spent".to_owned());
     }
+    for Standing { budget, period, not_counted, .. } in standings.iter().filter(|one| !one.not_counted.is_empty()) {
+        let shown =
+            |(currency, amount): &(Currency, i128)| format!("{} {currency}", Unit::Money(*currency).text(*amount));
+        let others = not_counted.iter().map(shown).collect::<Vec<_>>().join(", ");
+        notes.push(format!(
+            "budget {}, {period}: not counted: {others}; a budget in {} counts that currency alone",
+            budget.name,
+            budget.unit.name()
+        ));
+    }
     notes.extend(describe_holes(holes));
     Table { title: format!("budgets, {zone}"), columns, rows, total: None, notes }
 }
 
 fn row(standing: &Standing, carries: bool, zone: Zone) -> Vec<Value> {
-    let Standing { budget, period, carried, limit, spent, forecast, runs_out_at, crossed } = standing;
+    let Standing { budget, period, carried, limit, spent, forecast, not_counted: _, runs_out_at, crossed } = standing;
     let text = |text: String| Value::Text(text.into());
     let shown = |amount: Option<i128>| decimal(amount.map(|amount| budget.unit.shown(amount)));
     let percents: Vec<String> = crossed.iter().map(|percent| format!("{percent}%")).collect();

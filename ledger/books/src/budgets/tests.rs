@@ -341,3 +341,68 @@ fn a_name_of_two_lines_is_refused() {
         "line 2: budget[1].name: has a line end or another control character in it"
     );
 }
+
+/// A book in dollars until April and in euro from then on, as closed months and today's book make it.
+fn of_two_currencies() -> PriceBook {
+    let price = |currency: &str, price: &str| {
+        let text = format!(
+            "currency = \"{currency}\"\nzone = \"UTC\"\n[[price]]\nfrom = \"2016-01-01\"\nper_card_hour = \"{price}\"\n"
+        );
+        PriceBook::parse(&text).unwrap().unwrap()
+    };
+    let (dollars, euro) = (price("USD", "2"), price("EUR", "3"));
+    PriceBook::in_turn_each(&[(Some(at("2026-04-01")), &dollars), (None, &euro)])
+}
+
+/// By hand, one card from 1 March to 5 April 12:00: 744 hours at 2 USD are 1,488; 108 at 3 EUR are 324. A budget of the first half counts its own and names the rest. The
+/// pace of the euro is that of its own 4.5 days of the seven: 3 EUR an hour, and from 5 April 12:00 to the year's end are 270 days and 12 hours, 6,492 hours: 19,476 EUR, with
+/// 324 in all 19,800. In dollars nothing more will be spent. Card-hours are 852 whatever they cost in, and 6,492 more make 7,344.
+#[test]
+fn a_budget_counts_its_own_currency_and_names_the_others() {
+    let world = World::jobs("1 lab vision ann q running T4 n1 1 2026-03-01T00:00 2026-04-05T12:00");
+    let text = r#"
+        currency = "EUR"
+        [[budget]]
+        name = "euro"
+        amount = "10000"
+        period = "year"
+        from = "2026-01"
+        to = "2027-01"
+        thresholds = [50]
+        [[budget]]
+        name = "dollars"
+        currency = "USD"
+        amount = "2000"
+        period = "year"
+        [[budget]]
+        name = "hours"
+        card_hours = "1000"
+        period = "year"
+    "#;
+    let book = of_two_currencies();
+    let (standings, until) = stand(&world, Some(&book), &budgets(text), "2026-04-05T12:00");
+    let table = table(&standings, &[], until, world.zone);
+    check(
+        &table,
+        "budget unit spent left forecast",
+        "euro EUR 324.00 9676.00 19800.00
+         dollars USD 1488.00 512.00 1488.00
+         hours card-hours 852.000000 148.000000 7344.000000",
+    );
+    let notes: Vec<&String> = table.notes.iter().filter(|note| note.contains("not counted")).collect();
+    let said = [
+        "budget euro, 2026-01..2026-12: not counted: 1488.00 USD; a budget in EUR counts that currency alone",
+        "budget dollars, 2026-01..2026-12: not counted: 324.00 EUR; a budget in USD counts that currency alone",
+    ];
+    assert_eq!(notes, said);
+}
+
+/// A currency beside card-hours means nothing, and one that nobody knows is told with its line.
+#[test]
+fn a_budget_may_have_a_currency_of_its_own() {
+    let text = "[[budget]]\nname = \"a\"\ncurrency = \"XXQ\"\namount = \"1\"\nperiod = \"month\"\n\
+                [[budget]]\nname = \"b\"\ncurrency = \"USD\"\ncard_hours = \"1\"\nperiod = \"month\"\n";
+    let faults = Budgets::parse(text, 1).unwrap_err().to_string();
+    assert!(faults.contains("line 3: budget[1].currency: \"XXQ\""), "{faults}");
+    assert!(faults.contains("line 8: budget[2].currency: stands beside card_hours, which have none"), "{faults}");
+}

@@ -7,7 +7,7 @@ use super::week::Days;
 use super::{Chart, Section, Shape};
 use crate::report::ReportAttempt;
 use crate::table::{Kind, Value};
-use cardhour_domain::{CardTime, Interval, Month, Name};
+use cardhour_domain::{CardTime, Currency, Interval, Month, Name, Zone};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One month.
@@ -19,6 +19,8 @@ pub(super) struct Demand<'a> {
     /// Cards that these asked for, over the time that they ran, in the month and after it. What never started ran for no time.
     pub asked: CardTime,
     pub sum: Sum,
+    /// Of what it cost; none without prices.
+    pub currency: Option<Currency>,
     pub room: Room,
     pub waits: Spread,
     /// Not started by its end.
@@ -96,6 +98,7 @@ impl<'a> Demand<'a> {
             submitted,
             asked: all_asked,
             sum: Sum::of(held.iter().map(|held| &held.sum)),
+            currency: facts.currency(),
             room,
             waits: Spread::of(waits.started.iter().map(|wait| wait.wait_ms)),
             waiting: waits.waiting.len(),
@@ -111,9 +114,9 @@ fn asked_time(attempt: &ReportAttempt) -> CardTime {
 }
 
 /// Columns: `month known submitted asked_card_hours card_hours capacity_card_hours free_card_hours free_of_capacity started median_wait_hours p90_wait_hours waiting cost currency`.
-pub(super) fn months(facts: &Facts<'_>, demands: &[Demand<'_>], all: Interval) -> Section {
+pub(super) fn months(zone: Zone, demands: &[Demand<'_>], all: Interval) -> Section {
     let rows = demands.iter().filter_map(|demand| {
-        let during = demand.month.interval(facts.zone());
+        let during = demand.month.interval(zone);
         let known = during.overlap(all)?;
         let mut row = vec![text(demand.month.to_string()), text(if known == during { "whole" } else { "partial" })];
         row.extend([count(demand.submitted), hours(demand.asked), hours(demand.sum.held)]);
@@ -121,7 +124,7 @@ pub(super) fn months(facts: &Facts<'_>, demands: &[Demand<'_>], all: Interval) -
         row.push(count(demand.waits.len()));
         row.extend([50, 90].map(|percent| wait(demand.waits.percentile(percent))));
         row.push(count(demand.waiting));
-        row.extend(money(demand.sum.cost, facts.currency()));
+        row.extend(money(demand.sum.cost, demand.currency));
         Some(row)
     });
     let columns = [

@@ -144,6 +144,11 @@ impl<'a> Facts<'a> {
         self.sources.slots.slot(slot).view_day.expect("the slots of a checkpoint tell days apart")
     }
 
+    /// The first number of an attempt that may have several.
+    pub fn first_of(&self, number: u32) -> u32 {
+        self.first[number as usize]
+    }
+
     /// Every attempt, each once, in the order of their jobs and starts.
     pub fn attempts(&self) -> impl Iterator<Item = (u32, &'a ReportAttempt)> + '_ {
         self.runs.values().flatten().map(|number| (*number, self.attempt(*number)))

@@ -6,7 +6,7 @@
 
 use super::CLUSTER;
 use super::clock::Clock;
-use super::habit::{Doing, LOOK_S, TICK_S};
+use super::habit::{Doing, Habit, LOOK_S, TICK_S};
 use super::people::PROJECTS;
 use super::pool::{Closure, NODES, Why};
 use super::power::Model;
@@ -56,6 +56,9 @@ pub struct Scene<'a> {
     /// When.
     pub clock: &'a Clock,
 }
+
+/// What of a card's memory one takes that waits for its data: its batches are small. Unit: thousandths.
+const STARVED_MEMORY_MILLI: i64 = 340;
 
 /// How many UTC days are in one segment. Real ones are of a quarter hour to a day: a file a day and node would be most of what a demo costs.
 const SEGMENT_DAYS: i32 = 7;
@@ -247,7 +250,7 @@ impl Teller<'_> {
         let at_end = moments.iter().find(|moment| moment.start_s < to_s && to_s <= moment.end_s);
         let at_end = at_end.map(|moment| moment.tenants.as_slice()).unwrap_or_default();
         let holder = if let [tenant] = at_end { Some(self.seen[*tenant].key.clone()) } else { None };
-        of_week.samples.push(self.sample(during, &sums, at_end.len(), holder));
+        of_week.samples.push(self.sample(during, &sums, at_end, holder));
         for (tenant, (length_s, doing)) in on {
             let mut own = Sums { length_s: to_s - from_s, ..Sums::default() };
             own.add(length_s, &doing);
@@ -260,7 +263,7 @@ impl Teller<'_> {
                 holder: self.seen[tenant].key.clone(),
                 processes: i64::from(is_there),
                 sm_active_pct: Reading::Seen(own.percent(own.busy)),
-                mem_used_bytes: Reading::Seen(self.memory(usize::from(is_there))),
+                mem_used_bytes: Reading::Seen(self.memory(if is_there { std::slice::from_ref(&tenant) } else { &[] })),
                 cpu_ms: Reading::Seen(length_s * doing.cpu_milli),
                 io_bytes: Reading::Seen(length_s * doing.io),
                 is_attended: Reading::Seen(doing.is_attended),
@@ -281,11 +284,11 @@ impl Teller<'_> {
             power_mw: Reading::Missing(lost),
             energy_mj: Reading::Missing(lost),
             temperature_c: Reading::Missing(lost),
-            ..self.sample(during, &Sums { length_s: TICK_S, ..Sums::default() }, 0, None)
+            ..self.sample(during, &Sums { length_s: TICK_S, ..Sums::default() }, &[], None)
         }
     }
 
-    fn sample(&self, during: Interval, sums: &Sums, tenants: usize, holder: Option<AttemptKey>) -> Sample {
+    fn sample(&self, during: Interval, sums: &Sums, tenants: &[usize], holder: Option<AttemptKey>) -> Sample {
         let model = Model::of(&NODES[self.card.node]);
         let power_mw = sums.energy_mj / sums.length_s;
         let height_milli = (power_mw - model.idle_mw).max(0) * 1000 / model.range_mw();
@@ -310,10 +313,14 @@ impl Teller<'_> {
         }
     }
 
-    /// What tenants keep in the card's memory, whatever they do: a framework takes most of it at once. Unit: bytes.
-    fn memory(&self, tenants: usize) -> i64 {
+    /// What tenants keep in the card's memory, whatever they do: a framework takes most of it at once, but for one whose batches are small. Unit: bytes.
+    fn memory(&self, tenants: &[usize]) -> i64 {
         let whole = i64::from(NODES[self.card.node].card_memory_gib) << 30;
-        let parts = [0, 640, 780, 850].get(tenants).copied().unwrap_or(890);
+        let is_starved = |tenant: usize| self.scene.house.tenants[tenant].doer.habit == Habit::Starved;
+        let parts = match tenants {
+            [alone] if is_starved(*alone) => STARVED_MEMORY_MILLI,
+            tenants => [0, 640, 780, 850].get(tenants.len()).copied().unwrap_or(890),
+        };
         whole / 1000 * parts
     }
 

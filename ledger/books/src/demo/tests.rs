@@ -267,3 +267,23 @@ fn everything_says_that_it_is_simulated() {
     // The hub's export has no cluster; its map names it.
     assert!(text(&site, "sessions.toml").contains(CLUSTER));
 }
+
+/// What advice is made of: the run that waits for its data is busy for less than a fifth (by hand (310 + 210 + 120 + 60) ÷ 4 = 17.5 %) and uses about a third of its cards' memory, so that it
+/// is told of a larger batch and of a cheaper model; nobody else uses less than half.
+#[test]
+fn who_waits_for_data_needs_little_memory_and_all_others_need_much() {
+    let site = site(1);
+    let tale = site.tales.iter().find(|tale| tale.kind == TaleKind::InputBound).unwrap();
+    let of_node = |node: &str| pool::NODES.iter().find(|known| known.name == node).unwrap();
+    let (mut starved, mut others) = (Vec::new(), Vec::new());
+    for spool in site.spools() {
+        for sample in &spool.rows.samples {
+            let (Some(key), Some(used)) = (&sample.attempt_key, sample.mem_used_bytes.seen()) else { continue };
+            let whole = i64::from(of_node(&sample.node).card_memory_gib) << 30;
+            let milli = used * 1000 / whole;
+            if *key == tale.seen_as { starved.push(milli) } else { others.push(milli) }
+        }
+    }
+    assert!(!starved.is_empty() && starved.iter().all(|milli| (330..=340).contains(milli)), "{starved:?}");
+    assert!(others.iter().all(|milli| *milli > 500));
+}

@@ -4,7 +4,7 @@
 //! into one in which each holds over its own time.
 
 use super::{Price, PriceBook};
-use cardhour_domain::{Interval, Name, Timestamp};
+use cardhour_domain::{Currency, Interval, Name, Timestamp};
 use std::ops::Range;
 
 /// A part of a price book that was put together: the book that held until an instant.
@@ -17,11 +17,27 @@ pub(super) struct Era {
     pub prices: Range<usize>,
     pub windows: Range<usize>,
     pub version: Name,
+    pub currency: Currency,
+    /// Its prices are left out: only those of another currency were asked for. What then has no price is no hole.
+    pub is_left_out: bool,
 }
 
 impl Era {
     fn contains(&self, at: Timestamp) -> bool {
         self.from.is_none_or(|from| from <= at) && self.until.is_none_or(|until| at < until)
+    }
+}
+
+/// The later of two beginnings; none is the beginning of time.
+fn later(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp> {
+    one.max(other)
+}
+
+/// The earlier of two ends; none is never.
+fn earlier(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
     }
 }
 
@@ -43,14 +59,23 @@ impl PriceBook {
     /// After the last instant nothing has a price. Errors: books of different currencies. Panics without any book.
     pub fn in_turn(books: &[(Option<Timestamp>, &Self)]) -> Result<Self, OtherCurrency> {
         let first = books.first().map(|(_, book)| *book).expect("a book of at least one");
+        match books.iter().find(|(_, book)| book.currency != first.currency) {
+            None => Ok(Self::in_turn_each(books)),
+            Some((_, other)) => {
+                let (first, other) = (first.currency.to_string(), other.currency.to_string());
+                Err(OtherCurrency { first, other })
+            }
+        }
+    }
+
+    /// The same of books of any currencies: each price is in that of its own book, and whoever adds amounts up has to tell them apart ([`Self::currency_of`]). Its
+    /// own currency is that of the last one. Panics without any book.
+    pub fn in_turn_each(books: &[(Option<Timestamp>, &Self)]) -> Self {
+        let first = books.first().map(|(_, book)| *book).expect("a book of at least one");
         let mut whole = Self { prices: Vec::new(), windows: Vec::new(), ..first.clone() };
-        let (mut eras, mut from) = (Vec::new(), None);
+        let (mut eras, mut from): (Vec<Era>, Option<Timestamp>) = (Vec::new(), None);
         let count: usize = books.iter().map(|(_, book)| book.windows.len()).sum();
         for &(until, book) in books {
-            if book.currency != first.currency {
-                let (first, other) = (first.currency.to_string(), book.currency.to_string());
-                return Err(OtherCurrency { first, other });
-            }
             let (prices, windows) = (whole.prices.len(), whole.windows.len());
             whole.windows.extend(book.windows.iter().cloned());
             whole.prices.extend(book.prices.iter().map(|price| {
@@ -58,24 +83,100 @@ impl PriceBook {
                 factors[windows..windows + price.factors.len()].clone_from_slice(&price.factors);
                 Price { factors, ..price.clone() }
             }));
-            eras.push(Era {
-                from,
-                until,
-                prices: prices..whole.prices.len(),
-                windows: windows..whole.windows.len(),
-                version: book.version.clone(),
-            });
+            // One that was put together itself keeps what holds in its own time.
+            for era in &book.eras {
+                let (start, end) = (later(from, era.from), earlier(until, era.until));
+                if start.zip(end).is_some_and(|(start, end)| end <= start) {
+                    continue;
+                }
+                eras.push(Era {
+                    from: start,
+                    until: end,
+                    prices: era.prices.start + prices..era.prices.end + prices,
+                    windows: era.windows.start + windows..era.windows.end + windows,
+                    ..era.clone()
+                });
+            }
             from = until;
         }
-        let version = eras[eras.len() - 1].version.clone();
+        let last = &eras[eras.len() - 1];
+        let (version, currency) = (last.version.clone(), last.currency);
         let edges = eras.iter().flat_map(|era| whole.edges_of(era)).collect();
         let sets = super::sets(&whole.prices);
-        Ok(Self { eras, edges, version, sets, ..whole })
+        Self { eras, edges, version, currency, sets, ..whole }
+    }
+
+    /// Every currency in which something may have a price, in the order in which they came into force, each once.
+    pub fn currencies(&self) -> Vec<Currency> {
+        let mut currencies = Vec::new();
+        for era in self.eras.iter().filter(|era| !era.is_left_out) {
+            if !currencies.contains(&era.currency) {
+                currencies.push(era.currency);
+            }
+        }
+        currencies
+    }
+
+    /// This book with the prices of one currency alone, cut by the same edges and windows. What has its price in another has none here, and is no hole.
+    pub fn only(&self, currency: Currency) -> Self {
+        let mut one = Self { currency, ..self.clone() };
+        for era in one.eras.iter_mut().filter(|era| era.currency != currency) {
+            (era.prices, era.is_left_out) = (0..0, true);
+        }
+        one
+    }
+
+    /// The currency of a price.
+    pub fn currency_of(&self, price: usize) -> Currency {
+        self.eras.iter().find(|era| era.prices.contains(&price)).map_or(self.currency, |era| era.currency)
+    }
+
+    /// The currency while the prices of `effective_at` are the latest; none: before any price begins.
+    pub fn currency_at(&self, effective_at: Option<Timestamp>) -> Currency {
+        self.era_at(effective_at).map_or(self.currency, |era| era.currency)
+    }
+
+    /// Whether what has no price then has one in a currency that was left out.
+    pub(crate) fn is_left_out(&self, effective_at: Option<Timestamp>) -> bool {
+        self.era_at(effective_at).is_some_and(|era| era.is_left_out)
+    }
+
+    fn era_at(&self, effective_at: Option<Timestamp>) -> Option<&Era> {
+        match effective_at {
+            Some(at) => self.eras.iter().find(|era| era.contains(at)),
+            None => self.eras.first(),
+        }
+    }
+
+    /// The price of that line, and the window of that name, of the book that holds at `at`: books one after the other may call different ones alike.
+    pub(crate) fn named_at(&self, line: &str, window: Option<&str>, at: Timestamp) -> Option<(usize, Option<usize>)> {
+        let era = self.era_at(Some(at))?;
+        let price = era.prices.clone().find(|price| &*self.prices[*price].price_line == line)?;
+        let window = window.and_then(|name| era.windows.clone().find(|window| &*self.windows[*window].name == name));
+        Some((price, window))
+    }
+
+    /// The windows of the book that a price is of.
+    pub(crate) fn windows_of(&self, price: usize) -> Range<usize> {
+        self.eras.iter().find(|era| era.prices.contains(&price)).map_or(0..0, |era| era.windows.clone())
+    }
+
+    /// From the first to the last moment in a stretch at which prices in a currency are in force; none where they never are.
+    pub(crate) fn reign(&self, currency: Currency, stretch: Interval) -> Option<Interval> {
+        let mut during: Option<Interval> = None;
+        for era in self.eras.iter().filter(|era| era.currency == currency) {
+            let start = era.from.map_or(stretch.start(), |from| from.max(stretch.start()));
+            let end = era.until.map_or(stretch.end(), |until| until.min(stretch.end()));
+            let Some(part) = Interval::new(start, end) else { continue };
+            during = Interval::new(during.map_or(part.start(), |during| during.start()), part.end());
+        }
+        during
     }
 
     /// A book of this currency and zone in which nothing has a price.
     pub fn without_prices(&self) -> Self {
-        let era = Era { from: None, until: None, prices: 0..0, windows: 0..0, version: self.version.clone() };
+        let (version, currency) = (self.version.clone(), self.currency);
+        let era = Era { from: None, until: None, prices: 0..0, windows: 0..0, version, currency, is_left_out: false };
         let (prices, windows, edges) = (Vec::new(), Vec::new(), Vec::new());
         Self { sets: super::sets(&prices), prices, windows, edges, eras: vec![era], ..self.clone() }
     }
@@ -143,6 +244,39 @@ mod tests {
         assert_eq!(both.in_force(1, night).unwrap().start(), at("2026-04-01T00:00:00Z"));
         assert_eq!(both.edges(), [at("2026-01-01T00:00:00Z"), at("2026-04-01T00:00:00Z")]);
         assert_eq!(both.rate(1, Some(1)).factor.to_string(), "0.7");
+    }
+
+    /// By hand: 10 in March, 20 in April, both CNY and put together before; 7 USD from May on, as today's book. Each price is found in its own time and in its own currency.
+    #[test]
+    fn books_of_two_currencies_hold_one_after_the_other() {
+        let (march, april) = (book("10", "0.5", "night"), book("20", "0.7", "late"));
+        let (first, second) = (at("2026-04-01T00:00:00Z"), at("2026-05-01T00:00:00Z"));
+        let closed = PriceBook::in_turn(&[(Some(first), &march), (Some(second), &april)]).unwrap();
+        let text = "currency = \"USD\"\nzone = \"UTC\"\n[[price]]\nfrom = \"2026-01-01\"\nper_card_hour = \"7\"\n";
+        let today = PriceBook::parse(text).unwrap().unwrap();
+        let both = PriceBook::in_turn_each(&[(Some(second), &closed), (None, &today)]);
+        let codes: Vec<String> = both.currencies().iter().map(ToString::to_string).collect();
+        assert_eq!((codes, both.currency().code()), (vec!["CNY".to_owned(), "USD".to_owned()], "USD"));
+        let price = |book: &PriceBook, when: &str| {
+            let price = book.find(&Priced::default(), at(when))?;
+            Some(format!("{} {}", book.prices()[price].per_card_hour, book.currency_of(price)))
+        };
+        let said = |book: &PriceBook| {
+            ["2026-03-10T00:00:00Z", "2026-04-10T00:00:00Z", "2026-05-10T00:00:00Z"].map(|when| price(book, when))
+        };
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(said(&both), [some("10 CNY"), some("20 CNY"), some("7 USD")]);
+        let (yuan, dollars) = (both.only(closed.currency()), both.only(today.currency()));
+        assert_eq!(said(&yuan), [some("10 CNY"), some("20 CNY"), None]);
+        assert_eq!(said(&dollars), [None, None, some("7 USD")]);
+        assert!(yuan.is_left_out(Some(at("2026-05-10T00:00:00Z"))) && !yuan.is_left_out(Some(first)));
+        let year = Interval::new(at("2026-01-01T00:00:00Z"), at("2027-01-01T00:00:00Z")).unwrap();
+        assert_eq!(both.reign(today.currency(), year), Interval::new(second, year.end()));
+        // All cut time alike, so that slots of one are slots of each.
+        assert_eq!((both.edges(), both.windows().len()), (yuan.edges(), yuan.windows().len()));
+        // The window of a price is that of its own book, whatever another calls alike.
+        assert_eq!(both.named_at("1", Some("late"), first), Some((1, Some(1))));
+        assert_eq!(both.named_at("1", Some("late"), second), Some((2, None)));
     }
 
     #[test]

@@ -51,7 +51,9 @@ impl Tool {
 pub enum Cause {
     /// What is billed isn't what the record claims: an outage, or what was left of a card that several claim.
     BilledOtherwise,
-    /// The hours that were asked for aren't those of the report.
+    /// The hours are of a closed month, which keeps what it was closed with: what was told later is a correction in an open one.
+    CorrectedLater,
+    /// The hours that were asked for aren't those of the report, or it begins after or ends before an earlier or later run of the same job.
     Window,
     /// The report's hours are those of another time zone.
     TimeZone,
@@ -79,8 +81,9 @@ pub enum Cause {
 
 impl Cause {
     /// All of them, in the order of the columns.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::BilledOtherwise,
+        Self::CorrectedLater,
         Self::Window,
         Self::TimeZone,
         Self::Lifetime,
@@ -99,6 +102,7 @@ impl Cause {
     pub const fn name(self) -> &'static str {
         match self {
             Self::BilledOtherwise => "billed_otherwise",
+            Self::CorrectedLater => "corrected_later",
             Self::Window => "window",
             Self::TimeZone => "time_zone",
             Self::Lifetime => "lifetime",

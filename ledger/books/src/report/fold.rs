@@ -3,6 +3,7 @@
 use super::bundles::{BundlePlace, Bundles};
 use super::capacity::{Capacity, GroupCapacity};
 use super::input::ReportInput;
+use super::measure::Measure;
 use super::money::Pieces;
 use super::query::{ReportKind, ReportQuery};
 use super::rows::{Place, RowKey, Rows};
@@ -39,7 +40,7 @@ impl<'a> Fold<'a> {
         let ReportQuery { report, ref by, range, .. } = *query;
         let bundles = Bundles::of(input, by);
         let leaves = Leaves::of(&bundles, slots, book);
-        let mut rows = Rows::new(by, slots, book);
+        let mut rows = Rows::new(by, slots, book, report.measures().contains(&Measure::Currency));
         let row_of = rows_of_bundles(&bundles, &leaves, &mut rows, report);
         let never_held =
             if counts_jobs(report) { rows_of_never_held(input, range, slots, &mut rows) } else { Vec::new() };

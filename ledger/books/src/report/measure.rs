@@ -200,7 +200,9 @@ impl Measure {
         let amount = |micros: Option<i128>| micros.zip(coin).map_or(Value::Absent, |(micros, coin)| coin.value(micros));
         let of_held = |time: CardTime| decimal(time.ratio_of(sums.held));
         // A part of a rounded leaf, so never in whole minor units but by luck: six decimals in every row.
-        let part = |micros: Option<i128>| decimal(micros.map(|micros| Decimal::from_i128_with_scale(micros, 6)));
+        let part = |micros: Option<i128>| {
+            decimal(micros.filter(|_| coin.is_some()).map(|micros| Decimal::from_i128_with_scale(micros, 6)))
+        };
         match self {
             Line => line(),
             Jobs => Value::Count(sums.jobs),
@@ -256,7 +258,8 @@ pub(crate) struct Coin {
 }
 
 impl Coin {
-    fn value(self, micros: i128) -> Value {
+    /// An amount. Unit: millionths of the currency.
+    pub fn value(self, micros: i128) -> Value {
         let digits = u32::from(self.currency.minor_digits());
         if self.cut {
             return Value::Decimal(Decimal::from_i128_with_scale(micros, 6));

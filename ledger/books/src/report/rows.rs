@@ -9,7 +9,7 @@ use super::names::Lists;
 use crate::prices::PriceBook;
 use crate::slots::{Era, Slot, Slots};
 use crate::table::Value;
-use cardhour_domain::Name;
+use cardhour_domain::{Currency, Name};
 use rustc_hash::FxHashMap;
 
 /// What an attempt without org, project and user shows in their place.
@@ -19,6 +19,8 @@ pub const UNOWNED: &str = "(unowned)";
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RowKey {
     pub values: Vec<Value>,
+    /// The currency of its money, where the book has several and the report tells of money; else none.
+    pub currency: Option<Currency>,
     pub era: Era,
 }
 
@@ -41,14 +43,21 @@ pub(crate) struct Rows<'a> {
     places: Lists,
     times: Lists,
     /// Group of each slot.
-    of_slot: Vec<(u32, Era)>,
+    of_slot: Vec<(u32, Part)>,
     book: Option<&'a PriceBook>,
-    numbers: FxHashMap<([u32; 4], Era), u32>,
-    rows: Vec<(Vec<u32>, Era)>,
+    /// Those told apart, in the order of their rows; none where all money is of one.
+    currencies: Vec<Currency>,
+    numbers: FxHashMap<([u32; 4], Part), u32>,
+    rows: Vec<(Vec<u32>, Part)>,
 }
 
+/// Which part of a tuple of values a row is: by the place of its currency among those told apart, and by its era.
+type Part = (usize, Era);
+
 impl<'a> Rows<'a> {
-    pub fn new(by: &[Dimension], slots: &'a Slots, book: Option<&'a PriceBook>) -> Self {
+    /// `tells_money`: whether amounts of several currencies have to be kept apart.
+    pub fn new(by: &[Dimension], slots: &'a Slots, book: Option<&'a PriceBook>, tells_money: bool) -> Self {
+        let currencies = book.filter(|_| tells_money).map(PriceBook::currencies).filter(|all| all.len() > 1);
         let of = |source| (0..by.len()).filter(|&i| by[i].source() == source).collect::<Vec<_>>();
         let mut rows = Self {
             by: by.to_vec(),
@@ -59,12 +68,15 @@ impl<'a> Rows<'a> {
             times: Lists::default(),
             of_slot: Vec::with_capacity(slots.all().len()),
             book,
+            currencies: currencies.unwrap_or_default(),
             numbers: FxHashMap::default(),
             rows: Vec::new(),
         };
         for slot in slots.all() {
             let group = rows.time(Some(slot));
-            rows.of_slot.push((group, slot.era));
+            let currency = book.map(|book| book.currency_at(slot.effective_at));
+            let place = rows.currencies.iter().position(|one| Some(*one) == currency).unwrap_or(0);
+            rows.of_slot.push((group, (place, slot.era)));
         }
         rows
     }
@@ -141,19 +153,21 @@ impl<'a> Rows<'a> {
 
     /// The row of an attempt's group, a place's, a slot and a price of the book.
     pub fn row(&mut self, attempt: u32, place: u32, slot: u32, price: Option<usize>) -> u32 {
-        let (time, era) = self.of_slot[slot as usize];
-        self.numbered([attempt, place, time, price.map_or(0, |price| price as u32 + 1)], era)
+        let (time, part) = self.of_slot[slot as usize];
+        self.numbered([attempt, place, time, price.map_or(0, |price| price as u32 + 1)], part)
     }
 
     /// The row of an attempt that never held anything: without place, time or price.
     pub fn row_without_time(&mut self, attempt: u32, place: u32) -> u32 {
         let time = self.time(None);
-        self.numbered([attempt, place, time, 0], Era::Shown)
+        // Of several currencies that of today, the last one.
+        let today = self.currencies.len().saturating_sub(1);
+        self.numbered([attempt, place, time, 0], (today, Era::Shown))
     }
 
-    fn numbered(&mut self, [attempt, place, time, price]: [u32; 4], era: Era) -> u32 {
+    fn numbered(&mut self, [attempt, place, time, price]: [u32; 4], part: Part) -> u32 {
         let price = if self.positions[3].is_empty() { 0 } else { price };
-        if let Some(number) = self.numbers.get(&([attempt, place, time, price], era)) {
+        if let Some(number) = self.numbers.get(&([attempt, place, time, price], part)) {
             return *number;
         }
         let mut values = vec![ABSENT; self.by.len()];
@@ -170,8 +184,8 @@ impl<'a> Rows<'a> {
             values[position] = self.texts[position].name(line);
         }
         let number = u32::try_from(self.rows.len()).expect("fewer rows than cells");
-        self.rows.push((values, era));
-        self.numbers.insert(([attempt, place, time, price], era), number);
+        self.rows.push((values, part));
+        self.numbers.insert(([attempt, place, time, price], part), number);
         number
     }
 
@@ -179,8 +193,8 @@ impl<'a> Rows<'a> {
     pub fn finish(self) -> (Vec<RowKey>, Vec<u32>) {
         let ranks: Vec<Vec<u32>> = self.texts.iter().map(Texts::ranks).collect();
         let rank = |row: usize| {
-            let (values, era) = &self.rows[row];
-            (values.iter().zip(&ranks).map(|(value, ranks)| ranks[*value as usize]).collect::<Vec<_>>(), *era)
+            let (values, part) = &self.rows[row];
+            (values.iter().zip(&ranks).map(|(value, ranks)| ranks[*value as usize]).collect::<Vec<_>>(), *part)
         };
         let mut order: Vec<usize> = (0..self.rows.len()).collect();
         order.sort_by_cached_key(|&row| rank(row));
@@ -188,9 +202,9 @@ impl<'a> Rows<'a> {
         let mut keys = Vec::with_capacity(order.len());
         for (place, &row) in (0..).zip(&order) {
             places[row] = place;
-            let (values, era) = &self.rows[row];
+            let (values, (currency, era)) = &self.rows[row];
             let values = values.iter().zip(&self.texts).map(|(value, texts)| texts.value(*value)).collect();
-            keys.push(RowKey { values, era: *era });
+            keys.push(RowKey { values, currency: self.currencies.get(*currency).copied(), era: *era });
         }
         (keys, places)
     }

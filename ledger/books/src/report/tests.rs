@@ -1,6 +1,6 @@
 use super::*;
-use crate::world::{World, book, check, query, range};
-use cardhour_domain::{CardShare, CardState, CardTime, Zone};
+use crate::world::{World, at, book, check, query, range};
+use cardhour_domain::{CardShare, CardState, CardTime, Month, Zone};
 
 mod laws;
 mod philly;
@@ -274,4 +274,50 @@ fn time_that_is_estimated_lowers_the_coverage_of_its_line() {
         "project card_hours coverage use_coverage",
         "vision 4.000000 0.750000 0.000000\n--\n- 4.000000 0.750000 0.000000",
     );
+}
+
+/// In dollars until April and in euro from then on. By hand, ann's 48 hours at 2 USD are 96 and her 24 at 3 EUR 72; bob's 24 hours are 72 EUR. What is not added up has no total, and each
+/// line says the time of its own currency, so that it can be traced.
+#[test]
+fn another_currency_is_another_row_and_has_no_total_with_the_first() {
+    let price = |currency: &str, price: &str| {
+        let text = format!(
+            "currency = \"{currency}\"\nzone = \"UTC\"\n[[price]]\nfrom = \"2016-01-01\"\nper_card_hour = \"{price}\"\n"
+        );
+        PriceBook::parse(&text).unwrap().unwrap()
+    };
+    let (dollars, euro) = (price("USD", "2"), price("EUR", "3"));
+    let book = PriceBook::in_turn_each(&[(Some(at("2026-04-01")), &dollars), (None, &euro)]);
+    let world = World::jobs(
+        "1 acme vision ann q completed T4 n1 1 2026-03-30T00:00 2026-04-02T00:00
+         2 acme vision bob q completed T4 n1 1 2026-04-02T00:00 2026-04-03T00:00",
+    );
+    let bill = world.bill(&book, "user");
+    check(
+        &bill,
+        "user jobs card_hours cost currency",
+        "ann 1 48.000000 96.00 USD
+         ann 1 24.000000 72.00 EUR
+         bob 1 24.000000 72.00 EUR
+         --
+         - 2 96.000000 - -",
+    );
+    let said =
+        "the prices were in more than one currency in that time: 96.00 USD and 144.00 EUR, which are not added up";
+    assert!(bill.notes.iter().any(|note| note == said), "{:?}", bill.notes);
+    for (row, month) in bill.rows.iter().zip(["2026-03", "2026-04", "2026-04"]) {
+        let Value::Text(line) = &row[1] else { panic!("{row:?}") };
+        let line = Line::parse(line).unwrap();
+        assert_eq!(line.range, Some(Month::parse(month).unwrap().interval(Zone::UTC)), "{line}");
+    }
+    // Hours without money are one row, and of one currency alone there are no holes where the other is in force.
+    let usage = world.report(Some(&book), &query(ReportKind::Usage, "user")).table;
+    check(
+        &usage,
+        "user card_hours standard_card_hours",
+        "ann 72.000000 72.000000\nbob 24.000000 24.000000\n--\n- 96.000000 96.000000",
+    );
+    let euro = world.bill(&book.only(book.currency()), "user");
+    check(&euro, "user card_hours cost", "ann 72.000000 72.00\nbob 24.000000 72.00\n--\n- 96.000000 144.00");
+    assert!(euro.notes.is_empty(), "{:?}", euro.notes);
 }

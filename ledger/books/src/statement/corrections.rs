@@ -102,7 +102,12 @@ fn reason(before: Sums, after: Sums, currency: Currency) -> Name {
         if before.card_time.is_zero() && after.card_time.is_zero() {
             return format!("{amount} {currency}");
         }
-        format!("{amount} {currency} for {} card-hours", sums.card_time.card_hours().normalize())
+        // What is paid for is what was billed; an outage holds its cards all the same.
+        let [held, billed] = [sums.card_time, sums.billed_time].map(|time| time.card_hours().normalize());
+        match held == billed {
+            true => format!("{amount} {currency} for {held} card-hours"),
+            false => format!("{amount} {currency} for {billed} card-hours billed of {held} held"),
+        }
     };
     format!("was {}, is {}", of(before), of(after)).into()
 }

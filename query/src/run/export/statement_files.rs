@@ -16,7 +16,8 @@ pub(super) struct Kind {
 
 /// Exit: the answer is no where an organisation was named that has no statement, and where some of the time has no price.
 pub(super) async fn files(scene: &Scene, args: &StatementFilesArgs, kind: &Kind) -> Result<Exit, Error> {
-    let issued = scene.books().await?.issued(args.month, args.prices.as_deref()).await?;
+    let books = scene.books().await?;
+    let issued = books.issued(args.month, args.prices.as_deref()).await?;
     let asked = match &args.org {
         Some(org) => of_org(issued.statements, org),
         None => issued.statements,
@@ -26,7 +27,8 @@ pub(super) async fn files(scene: &Scene, args: &StatementFilesArgs, kind: &Kind)
     }
     if asked.is_empty() {
         let of = args.org.as_ref().map_or_else(String::new, |org| format!(" for {org:?}"));
-        tell(&format!("there is no statement of {}{of}", args.month));
+        let spoken = books.spoken_months().await?;
+        tell(&format!("there is no statement of {}{of}: {spoken}", args.month));
         return Ok(Exit::No);
     }
     let folder = &args.output_dir;

@@ -26,17 +26,38 @@ const MOST_COPIES: i128 = 4;
 /// What the books bill of each attempt in the hours that were asked for, where they are on quarter hours.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Billed {
-    by_key: Option<BTreeMap<AttemptKey, CardTime>>,
+    /// Of each attempt: what is billed, and what would be by what is known today.
+    by_key: Option<BTreeMap<AttemptKey, [CardTime; 2]>>,
+}
+
+/// What is billed less what records claim, by cause.
+#[derive(Clone, Copy, Debug, Default)]
+struct Less {
+    otherwise: CardTime,
+    corrected_later: CardTime,
+}
+
+impl Less {
+    fn sum(self) -> CardTime {
+        self.otherwise + self.corrected_later
+    }
+
+    fn add_to(self, parts: &mut Parts) {
+        parts.add(Cause::BilledOtherwise, self.otherwise);
+        parts.add(Cause::CorrectedLater, self.corrected_later);
+    }
 }
 
 impl Billed {
-    /// From usage, numbered by `slots` of those hours.
-    pub fn of(input: &ReportInput, slots: &Slots) -> Self {
-        let mut by_key: BTreeMap<AttemptKey, CardTime> = BTreeMap::new();
+    /// From usage, numbered by `slots` of those hours. `live`: the same by what is known today, where some of it is of closed months; none where none is.
+    pub fn of(input: &ReportInput, live: Option<&ReportInput>, slots: &Slots) -> Self {
+        let mut by_key: BTreeMap<AttemptKey, [CardTime; 2]> = BTreeMap::new();
         let is_held = |cell: &&Cell| cell.state == CardState::Held && slots.slot(cell.slot).era == Era::Shown;
-        for cell in input.cells.iter().filter(is_held) {
-            if let Some(attempt) = cell.attempt {
-                *by_key.entry(input.attempts[attempt as usize].key.clone()).or_default() += cell.billed_time;
+        for (side, input) in [input, live.unwrap_or(input)].into_iter().enumerate() {
+            for cell in input.cells.iter().filter(is_held) {
+                if let Some(attempt) = cell.attempt {
+                    by_key.entry(input.attempts[attempt as usize].key.clone()).or_default()[side] += cell.billed_time;
+                }
             }
         }
         Self { by_key: Some(by_key) }
@@ -48,11 +69,10 @@ impl Billed {
     }
 
     /// Billed less claimed.
-    fn less(&self, key: &AttemptKey, claimed: CardTime) -> CardTime {
-        match &self.by_key {
-            None => CardTime::ZERO,
-            Some(by_key) => by_key.get(key).copied().unwrap_or_default() - claimed,
-        }
+    fn less(&self, key: &AttemptKey, claimed: CardTime) -> Less {
+        let Some(by_key) = &self.by_key else { return Less::default() };
+        let [billed, today] = by_key.get(key).copied().unwrap_or_default();
+        Less { otherwise: today - claimed, corrected_later: billed - today }
     }
 }
 
@@ -82,7 +102,7 @@ pub fn explain(ours: &[ReportAttempt], theirs: &Theirs, frame: &Frame, billed: &
     let book = Index::of(&theirs.lines, one_cluster.is_one);
     for attempt in ours {
         let [asked, local, there] = hours.of_attempt(attempt, frame);
-        let less = billed.less(&attempt.key, asked);
+        let less = billed.less(&attempt.key, asked).sum();
         if [asked, local, there, less].iter().all(|time| time.is_zero()) {
             continue;
         }
@@ -101,12 +121,12 @@ pub fn explain(ours: &[ReportAttempt], theirs: &Theirs, frame: &Frame, billed: &
         let mut parts = Parts::default();
         let [asked, local, there] = hours.of_all_alone(&attempts, frame);
         let less = less(&attempts, &hours, frame, billed);
-        parts.add(Cause::BilledOtherwise, less);
+        less.add_to(&mut parts);
         parts.add(Cause::Window, asked - local);
         parts.add(Cause::TimeZone, local - there);
         parts.add(Cause::NotInTheirs, there);
         let attempts = attempts.iter().map(|attempt| attempt.key.clone()).collect();
-        Explained { who, attempts, ours: asked + less, theirs: CardTime::ZERO, parts, billing: None }
+        Explained { who, attempts, ours: asked + less.sum(), theirs: CardTime::ZERO, parts, billing: None }
     });
     let lines: Vec<Explained> = of_theirs.chain(of_ours).collect();
     for line in &lines {
@@ -120,6 +140,8 @@ struct TheirHours {
     local: Option<Vec<Interval>>,
     there: Option<Vec<Interval>>,
     listed: Option<Interval>,
+    /// From the first start to the last end that a list of whole jobs has.
+    rows: Option<Interval>,
 }
 
 impl TheirHours {
@@ -128,17 +150,19 @@ impl TheirHours {
             Hours::WholeJobs => {
                 let first = theirs.lines.iter().filter_map(|line| line.started_at).min();
                 let last = theirs.lines.iter().filter_map(|line| line.ended_at.or(line.started_at)).max();
-                let listed = first.zip(last).and_then(|(first, last)| Interval::new(first, last));
-                Self { local: None, there: None, listed: frame.range.or(listed) }
+                let rows = first.zip(last).and_then(|(first, last)| Interval::new(first, last));
+                Self { local: None, there: None, listed: frame.range.or(rows), rows }
             }
-            Hours::Instants(all) => Self { local: Some(all.clone()), there: Some(all.clone()), listed: None },
+            Hours::Instants(all) => {
+                Self { local: Some(all.clone()), there: Some(all.clone()), listed: None, rows: None }
+            }
             Hours::Local(from, to) => {
                 let there = stretch(frame.their_zone.unwrap_or(frame.zone), *from, *to);
                 // The same clock as was asked for, up to the hour that reports are rounded to: then the zone makes the rest of the difference.
                 let local = stretch(frame.zone, *from, *to)
                     .filter(|local| frame.range.is_some_and(|range| is_about(*local, range)));
                 let all = |hours: Option<Interval>| Some(hours.into_iter().collect());
-                Self { local: all(local.or(there)), there: all(there), listed: None }
+                Self { local: all(local.or(there)), there: all(there), listed: None, rows: None }
             }
         }
     }
@@ -170,8 +194,19 @@ impl TheirHours {
 }
 
 /// What of the hours asked for is billed otherwise than claimed.
-fn less(attempts: &[&ReportAttempt], hours: &TheirHours, frame: &Frame, billed: &Billed) -> CardTime {
-    attempts.iter().map(|attempt| billed.less(&attempt.key, hours.of_attempt(attempt, frame)[0])).sum()
+fn less(attempts: &[&ReportAttempt], hours: &TheirHours, frame: &Frame, billed: &Billed) -> Less {
+    attempts.iter().fold(Less::default(), |sum, attempt| {
+        let one = billed.less(&attempt.key, hours.of_attempt(attempt, frame)[0]);
+        Less { otherwise: sum.otherwise + one.otherwise, corrected_later: sum.corrected_later + one.corrected_later }
+    })
+}
+
+/// Whether an attempt is another run of its job than the one that a line is of: wholly before or after it.
+fn is_another_run(attempt: &ReportAttempt, line: &TheirLine) -> bool {
+    let Some(held) = attempt.held else { return false };
+    line.who.job.is_some()
+        && (line.started_at.is_some_and(|start| held.end() <= start)
+            || line.ended_at.is_some_and(|end| end <= held.start()))
 }
 
 /// Whether two stretches begin and end within an hour of each other.
@@ -208,14 +243,26 @@ impl Side<'_> {
         let unit = CardTime::from_part_ms(self.unit.part_ms() * i128::from(line.figures));
         let [asked, local, there] = self.hours.of_all(attempts, self.frame);
         let less = less(attempts, self.hours, self.frame, self.billed);
-        parts.add(Cause::BilledOtherwise, less);
+        less.add_to(&mut parts);
         parts.add(Cause::Window, asked - local);
         parts.add(Cause::TimeZone, local - there);
         let mut rest = there - line.time;
+        let all = attempts;
         let mut take = |rest: &mut CardTime, cause, part: CardTime| {
             parts.add(cause, part);
             *rest = *rest - part;
         };
+        // A list of jobs has one line a run. The others that come to it are those that it has no line of: cut by its first or last moment, or left out between.
+        let (others, attempts): (Vec<&ReportAttempt>, Vec<&ReportAttempt>) = match self.hours.there {
+            None => attempts.iter().partition(|attempt| is_another_run(attempt, line)),
+            Some(_) => (Vec::new(), attempts.to_vec()),
+        };
+        for other in others {
+            let is_cut = other.held.zip(self.hours.rows).is_some_and(|(held, rows)| held.overlap(rows).is_none());
+            let cause = if is_cut { Cause::Window } else { Cause::NotInTheirs };
+            take(&mut rest, cause, inside(other, None));
+        }
+        let attempts = attempts.as_slice();
         if attempts.is_empty() {
             let cause = if line.is_idle { Cause::Idle } else { Cause::NotInOurs };
             take(&mut rest, cause, CardTime::ZERO - line.time);
@@ -236,8 +283,8 @@ impl Side<'_> {
         }
         Explained {
             who: line.who.clone(),
-            attempts: attempts.iter().map(|attempt| attempt.key.clone()).collect(),
-            ours: asked + less,
+            attempts: all.iter().map(|attempt| attempt.key.clone()).collect(),
+            ours: asked + less.sum(),
             theirs: line.time,
             parts,
             billing: line.billing.clone(),

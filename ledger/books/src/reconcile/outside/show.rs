@@ -135,10 +135,15 @@ fn words(cause: Cause, tool: Tool) -> &'static str {
         (Cause::BilledOtherwise, _) => {
             "billed here less what the record claims: not billed in an outage, or cut to what was left of a card that several claim"
         }
+        (Cause::CorrectedLater, _) => {
+            "the month was closed: it keeps what it was closed with, here less what is known today, and the difference is a correction in a later month"
+        }
         (Cause::Window, Tool::Sreport) => {
             "held in the hours asked for here less held in the hours of the report; sreport rounds both ends to whole hours, cardhour counts to the second"
         }
-        (Cause::Window, Tool::Sacct) => "sacct has whole jobs; here only what of them lies in the hours asked for",
+        (Cause::Window, Tool::Sacct) => {
+            "sacct has whole jobs; here only what of them lies in the hours asked for, and also runs of a requeued job that the list cut off at its ends"
+        }
         (Cause::Window, Tool::OpenCost) => "held in the hours asked for here less held in the window of the report",
         (Cause::TimeZone, _) => "the same clock time is another hour in the report's zone",
         (Cause::Lifetime, _) => {

@@ -206,6 +206,28 @@ fn a_job_that_runs_on_is_explained_up_to_the_end_of_the_report() {
     assert_eq!(told(&explain(&jobs, &theirs(3700), &utc(None))), ["a/u 1800 3700 unexplained=-1900"]);
 }
 
+/// Usage of the first attempt.
+fn held(slot: u32, card_time: CardTime, billed_time: CardTime) -> Cell {
+    Cell {
+        attempt: Some(0),
+        state: CardState::Held,
+        cluster: "lab".into(),
+        pool: None,
+        node: None,
+        model: None,
+        mig_profile: None,
+        share: None,
+        reservation: None,
+        set_aside: None,
+        slot,
+        card_time,
+        billed_time,
+        unseen: CardTime::ZERO,
+        unproven: CardTime::ZERO,
+        used: None,
+    }
+}
+
 /// Two cards from 10:00 to 12:00, of which the last quarter of an hour was an outage of the node: 14,400 s claimed and counted by Slurm, 12,600 billed.
 #[test]
 fn what_is_held_and_not_billed_is_told() {
@@ -218,32 +240,62 @@ fn what_is_held_and_not_billed_is_told() {
     assert_eq!(Some(range), hours("2026-03-02T10:00:00", "2026-03-02T12:00:00"));
     let slots = Slots::new(range, None, Zone::UTC, None).unwrap();
     let cell = |start: &str, billed: bool| {
-        let seconds = |seconds: i128| card_seconds(if billed { seconds } else { 0 }).unwrap();
-        let length = if billed { 12_600 } else { 1_800 };
-        Cell {
-            attempt: Some(0),
-            state: CardState::Held,
-            cluster: "lab".into(),
-            pool: None,
-            node: None,
-            model: None,
-            mig_profile: None,
-            share: None,
-            reservation: None,
-            set_aside: None,
-            slot: slots.slot_of(at(start)).unwrap(),
-            card_time: card_seconds(length).unwrap(),
-            billed_time: seconds(length),
-            unseen: CardTime::ZERO,
-            unproven: CardTime::ZERO,
-            used: None,
-        }
+        let time = card_seconds(if billed { 12_600 } else { 1_800 }).unwrap();
+        held(slots.slot_of(at(start)).unwrap(), time, if billed { time } else { CardTime::ZERO })
     };
     let cells =
         vec![cell("2026-03-02T10:00:00", true), cell("2026-03-02T11:45:00", false), cell("2026-03-02T09:00:00", true)];
     let input = ReportInput { attempts: jobs.clone(), cells, ..ReportInput::default() };
-    let lines = super::explain(&jobs, &theirs, &frame, &Billed::of(&input, &slots));
+    let lines = super::explain(&jobs, &theirs, &frame, &Billed::of(&input, None, &slots));
     assert_eq!(told(&lines), ["a/u 12600 14400 billed_otherwise=-1800"]);
+}
+
+/// Two cards, booked from 10:00 to 12:00 and closed so, 14,400 s; then the record turned out to end at 11:00, as Slurm has it: 7,200 s. The other 7,200 are a correction.
+#[test]
+fn what_was_told_after_a_close_is_not_billed_otherwise_but_corrected_later() {
+    let jobs = books("lab/7/db7 a u 2 2026-03-02T10:00:00 2026-03-02T11:00:00");
+    let theirs = sacct::read(
+        "JobID|Cluster|Account|User|State|Start|End|ElapsedRaw|AllocTRES\n\
+         7|lab|a|u|COMPLETED|2026-03-02T10:00:00|2026-03-02T11:00:00|3600|gres/gpu=2\n",
+        Zone::UTC,
+        None,
+    );
+    let frame = utc(hours("2026-03-02T00:00:00", "2026-03-03T00:00:00"));
+    let slots = Slots::new(frame.range.unwrap(), None, Zone::UTC, None).unwrap();
+    let of = |seconds: i128| {
+        let time = card_seconds(seconds).unwrap();
+        let slot = slots.slot_of(at("2026-03-02T10:00:00")).unwrap();
+        ReportInput { attempts: jobs.clone(), cells: vec![held(slot, time, time)], ..ReportInput::default() }
+    };
+    let billed = Billed::of(&of(14_400), Some(&of(7_200)), &slots);
+    let lines = super::explain(&jobs, &theirs.unwrap(), &frame, &billed);
+    assert_eq!(told(&lines), ["a/u/7 14400 7200 corrected_later=7200"]);
+}
+
+/// Requeued three times, one card: the first run ended before the list begins, the second is in its time but not in it (sacct without -D), the third is its row.
+#[test]
+fn runs_of_a_requeued_job_that_a_list_has_no_row_of_are_cut_or_lacking() {
+    let jobs = books(
+        "lab/7/db1 a u 1 2026-02-28T10:00:00 2026-02-28T11:00:00
+         lab/7/db2 a u 1 2026-03-02T08:00:00 2026-03-02T08:30:00
+         lab/7/db3 a u 1 2026-03-02T10:00:00 2026-03-02T10:10:00
+         lab/8/db4 a u 1 2026-03-01T00:00:00 2026-03-01T00:01:00",
+    );
+    let text = "JobID|Cluster|Account|User|State|Start|End|ElapsedRaw|AllocTRES\n\
+                8|lab|a|u|COMPLETED|2026-03-01T00:00:00|2026-03-01T00:01:00|60|gres/gpu=1\n\
+                7|lab|a|u|COMPLETED|2026-03-02T10:00:00|2026-03-02T10:10:00|600|gres/gpu=1\n";
+    let theirs = sacct::read(text, Zone::UTC, None).unwrap();
+    let whole = told(&explain(&jobs, &theirs, &utc(None)));
+    assert_eq!(whole, ["a/u/8 60 60", "a/u/7 6000 600 window=3600 not_in_theirs=1800"]);
+    // Of March alone the first run is neither there nor asked for.
+    let march = told(&explain(&jobs, &theirs, &utc(hours("2026-03-01T00:00:00", "2026-04-01T00:00:00"))));
+    assert_eq!(march, ["a/u/8 60 60", "a/u/7 2400 600 not_in_theirs=1800"]);
+    // A list that lacks the last run: its row is of the one that is nearest.
+    let other =
+        text.replace("2026-03-02T10:00:00|2026-03-02T10:10:00|600", "2026-03-02T08:00:00|2026-03-02T08:30:00|1800");
+    let theirs = sacct::read(&other, Zone::UTC, None).unwrap();
+    let whole = told(&explain(&jobs, &theirs, &utc(None)));
+    assert_eq!(whole, ["a/u/8 60 60", "a/u/7 6000 1800 window=4200"]);
 }
 
 #[test]
@@ -483,6 +535,7 @@ fn the_table_has_a_column_for_each_cause_there_can_be() {
     let names: Vec<&str> = table.columns.iter().map(|column| &*column.name).collect();
     let causes = [
         "billed_otherwise",
+        "corrected_later",
         "window",
         "time_zone",
         "shares",

@@ -65,3 +65,13 @@ fn a_correction_that_stands_is_not_made_again() {
     assert_eq!(back.iter().map(|entry| entry.amount.to_minor_string()).collect::<Vec<_>>(), ["-37.00"]);
     assert_eq!(back[0].original_entry, Some(standing[0].id()), "it points at the original, not at the correction");
 }
+
+/// By hand: of ten hours two turned out to be an outage, held and not billed: 148.00 for eight.
+#[test]
+fn a_correction_by_an_outage_quotes_what_is_billed() {
+    let mut after = charge("ann", 10, 14_800);
+    after.billed_time = charge("ann", 8, 0).card_time;
+    let made = corrections(month("2026-04"), &[charge("ann", 10, 18_500)], &[after]);
+    let said = "was 185.00 CNY for 10 card-hours, is 148.00 CNY for 8 card-hours billed of 10 held";
+    assert_eq!(made[0].reason.as_deref(), Some(said));
+}
