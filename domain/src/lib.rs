@@ -49,6 +49,8 @@ mod period;
 mod reading;
 mod sample;
 mod segment;
+#[cfg(feature = "serde")]
+mod serialized;
 mod share;
 mod state;
 mod timestamp;

@@ -4,6 +4,7 @@
 ///
 /// A gap is never a zero: an idle card and a card nobody could read are judged and billed differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Reading<T> {
     /// What was read.
     Seen(T),

@@ -20,6 +20,7 @@ mod billed;
 mod closed;
 mod closing;
 mod columns;
+mod decisions;
 mod deliveries;
 mod derive;
 #[cfg(test)]
@@ -46,6 +47,7 @@ mod tables;
 mod touched;
 mod verify;
 mod version;
+mod watched;
 
 pub use billed::{Billed, ChangedLine, Terms, statement_rows};
 pub use closing::{CloseOutcome, CloseRequest, Prepared, Refusal};
@@ -63,3 +65,4 @@ pub use tables::closings::Closing;
 pub use tables::deliveries::Delivered;
 pub use verify::{Check, ExportedBill, ExportedBillError, Fault, Law, Verdict};
 pub use version::BooksVersion;
+pub use watched::Watched;

@@ -12,6 +12,9 @@ use cardhour_books::site::{Node, Outage};
 use cardhour_domain::{Interval, JobState, Timestamp};
 use std::sync::Arc;
 
+/// How long an open attempt counts as running after its source's last word. Unit: milliseconds.
+const OPEN_FOR_MS: i64 = 24 * 3_600_000;
+
 /// The pool at one instant, by the records of today.
 #[derive(Clone, Debug, Default)]
 pub struct Standing {
@@ -30,6 +33,46 @@ impl Reading {
     pub fn last_word(&self) -> Option<Timestamp> {
         let said = self.facts.of(&JOBS).files.iter().filter_map(|file| file.bounds("as_of"));
         said.map(|(_, last)| last).max()
+    }
+
+    /// Attempts that hold cards at `at` by the newest records: those that ended later, and open ones whose source spoke within the day before.
+    pub async fn running(&self, at: Timestamp) -> Result<Vec<Attempt>, Error> {
+        let day_before = at.checked_add_ms(-OPEN_FOR_MS).unwrap_or(at);
+        self.attempts_of(day_before, at, move |attempt| is_running(attempt, at, day_before)).await
+    }
+
+    /// Attempts of the files that may speak of a time, of which `keep` says yes, by key.
+    async fn attempts_of(
+        &self,
+        start: Timestamp,
+        end: Timestamp,
+        keep: impl Fn(&Attempt) -> bool + Copy + Send + Sync + 'static,
+    ) -> Result<Vec<Attempt>, Error> {
+        let snapshot = self.facts.of(&JOBS);
+        let files = snapshot.files.iter().filter(|file| file.may_overlap("started_at", "as_of", start, end));
+        let read = move |batches: Vec<RecordBatch>| {
+            let (mut names, mut out) = (Interned::default(), Vec::new());
+            for batch in &batches {
+                let rows = jobs::rows(batch, &mut names)?.into_iter();
+                out.extend(rows.map(|(attempt, _)| attempt).filter(|attempt| keep(attempt)));
+            }
+            Ok(out)
+        };
+        let found = snapshot.read_with(files.cloned().collect(), None, &[], read).await?;
+        let mut attempts: Vec<Attempt> =
+            found.into_iter().flat_map(|(_, attempts)| attempts).map(Arc::unwrap_or_clone).collect();
+        attempts.sort_by(|a, b| a.key.cmp(&b.key));
+        Ok(attempts)
+    }
+
+    /// Attempts that held cards in some of `during`, whole, by key.
+    pub async fn held_in(&self, during: Interval) -> Result<Vec<Attempt>, Error> {
+        let (start, end) = (during.start(), during.end());
+        self.attempts_of(start, end, move |attempt| {
+            let until = attempt.ended_at.or(attempt.as_of);
+            attempt.started_at.is_some_and(|from| from < end) && until.is_some_and(|until| start < until)
+        })
+        .await
     }
 
     /// Who held cards and who waited at `at`. Of an open attempt that is known up to its source's last word; later it isn't among them.
@@ -75,6 +118,15 @@ impl Reading {
         standing.nodes.sort_by(|a, b| (&a.cluster, &a.node).cmp(&(&b.cluster, &b.node)));
         Ok(standing)
     }
+}
+
+fn is_running(attempt: &Attempt, at: Timestamp, day_before: Timestamp) -> bool {
+    let has_started = attempt.started_at.is_some_and(|start| start <= at);
+    let goes_on = match attempt.ended_at {
+        Some(end) => at < end,
+        None => !attempt.is_final && attempt.as_of.is_some_and(|said| day_before <= said),
+    };
+    has_started && goes_on
 }
 
 /// An attempt that held cards at `at` (yes) or waited for some (no); none where it did neither.

@@ -5,19 +5,21 @@
 //! and `conflicts` are *derived* from them and can be made again from nothing else. `jobs_history` keeps versions of attempts that lost,
 //! `quarantine` rows that could not be booked, `costs` what a site listed as costs and `outputs` what its jobs brought forth: facts that no
 //! derived table is made from; `alerts` what was told, `deliveries` what was
-//! delivered by schedule.
+//! delivered by schedule, `decisions` what was decided about jobs, `leases` how far that is.
 
 pub(crate) mod alerts;
 pub(crate) mod closings;
 pub(crate) mod conflicts;
 pub(crate) mod costs;
 pub(crate) mod coverage;
+pub(crate) mod decisions;
 pub(crate) mod deliveries;
 pub(crate) mod entries;
 pub(crate) mod frozen;
 pub(crate) mod gaps;
 pub(crate) mod holdings;
 pub(crate) mod jobs;
+pub(crate) mod leases;
 pub(crate) mod nodes;
 pub(crate) mod observed_jobs;
 pub(crate) mod outages;
@@ -94,7 +96,7 @@ pub(crate) const OF_CLOSINGS: &[Table] = &[
 ];
 
 /// What cardhour itself did: made when there is something of it to remember.
-pub(crate) const OF_SERVICE: &[Table] = &[alerts::ALERTS, deliveries::DELIVERIES];
+pub(crate) const OF_SERVICE: &[Table] = &[alerts::ALERTS, deliveries::DELIVERIES, decisions::DECISIONS, leases::LEASES];
 
 /// The type a column has in its files and in Delta Lake: text that was only indexed to write it faster is text.
 pub(crate) fn stored_type(field: &Field) -> DataType {

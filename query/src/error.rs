@@ -125,6 +125,31 @@ pub enum Error {
         /// Every one.
         faults: Faults,
     },
+    /// A policy of idle reclaim with faults.
+    #[error("policy {}:\n{faults}", path.display())]
+    ReclaimPolicy {
+        /// Which file.
+        path: PathBuf,
+        /// Every one.
+        faults: Faults,
+    },
+    /// A job that idle reclaim doesn't watch.
+    #[error("no running job {job:?} is watched: cardhour reclaim --status lists those that are")]
+    NoLease {
+        /// What was asked for.
+        job: String,
+    },
+    /// Neither an option nor the system says who asks.
+    #[error("who asks? say it with --by USER")]
+    NobodyAsks,
+    /// More jobs than one.
+    #[error("{job:?} are several jobs: {found}")]
+    ManyLeases {
+        /// What was asked for.
+        job: String,
+        /// Those that it may mean.
+        found: String,
+    },
     /// Budgets of another currency than the prices.
     #[error(
         "budgets.toml has a budget in {budgets}, in which nothing has a price; the price book is in {prices}: a budget counts what the bill counts"
@@ -365,7 +390,7 @@ impl Error {
                 cardhour_ledger::Remedy::Caller => Remedy::Caller,
                 cardhour_ledger::Remedy::Operator => Remedy::Operator,
             },
-            Self::NoReport(_) | Self::NoLine(_) | Self::NoEntry(_) | Self::Trace(_) => Remedy::CallerNotFound,
+            Self::NoReport(_) | Self::NoLine(_) | Self::NoLease { .. } | Self::NoEntry(_) | Self::Trace(_) => Remedy::CallerNotFound,
             Self::Request(_)
             | Self::Replay(_)
             | Self::Config(_)
@@ -380,6 +405,9 @@ impl Error {
             | Self::NoPrices
             | Self::Budgets { .. }
             | Self::Quotas { .. }
+            | Self::ReclaimPolicy { .. }
+            | Self::ManyLeases { .. }
+            | Self::NobodyAsks
             | Self::BudgetCurrency { .. }
             | Self::Map { .. }
             | Self::NoFormat(_)
@@ -458,6 +486,9 @@ impl Error {
             Self::NotUtf8 { .. } => "encoding",
             Self::Budgets { .. } | Self::BudgetCurrency { .. } => "budgets",
             Self::Quotas { .. } => "quotas",
+            Self::ReclaimPolicy { .. } => "policy",
+            Self::NoLease { .. } | Self::ManyLeases { .. } => "job",
+            Self::NobodyAsks => "by",
             Self::Ledger(_) | Self::Engine { .. } => "ledger",
             Self::Map { .. }
             | Self::Input { .. }

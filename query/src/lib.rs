@@ -38,6 +38,7 @@ mod output;
 pub mod people;
 pub mod planned;
 pub mod quote;
+pub mod reclaimed;
 pub mod reconciled_with;
 pub mod render;
 pub mod replayed;

@@ -6,6 +6,7 @@ mod demo;
 mod export;
 mod live;
 mod print;
+mod reclaim;
 mod replay;
 mod serving;
 mod up;
@@ -139,6 +140,9 @@ pub async fn run(cli: Cli) -> Result<Exit, Error> {
         Command::Quote(args) => quote(&Scene::new(global)?, args).await,
         Command::Budgets(args) => budgets(&Scene::new(global)?, args).await,
         Command::Plan(args) => plan(&Scene::new(global)?, args).await,
+        Command::Reclaim(args) => reclaim::reclaim(&Scene::new(global)?, args).await,
+        Command::Decisions(args) => reclaim::decisions(&Scene::new(global)?, args).await,
+        Command::Mode(args) => reclaim::mode(&Scene::new(global)?, args).await,
         Command::Sql(args) => sql(&Scene::new(global)?, args).await,
         Command::Trace(args) => {
             let trace = Scene::new(global)?.books().await?.trace(&args.line, args.prices.as_deref()).await?;

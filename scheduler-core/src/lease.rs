@@ -53,7 +53,7 @@ mod fixture;
 #[cfg(test)]
 mod properties;
 
-pub use advance::step;
+pub use advance::{catch_up, step};
 pub use evidence::{
     Action, Alert, CardEvidence, CheckpointOutcome, Evidence, ExtensionRefusal, IdleAdvice, Step, Withdrawal,
 };

@@ -1,7 +1,8 @@
 //! What kind of work a job is: rules differ by it.
 
 /// What kind of work a job is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum WorkClass {
     /// A model is being made.
     Training,

@@ -36,9 +36,9 @@ mod work;
 
 pub use spool::NodeSpool;
 pub use tale::{Tale, TaleKind};
-pub use truth::{PoolTruth, Truth, UsedTruth};
+pub use truth::{Deed, PoolTruth, Truth, UsedTruth};
 
-use cardhour_domain::{Interval, Month, Name, Timestamp, Zone};
+use cardhour_domain::{CardShare, Interval, Month, Name, Timestamp, Zone};
 
 /// The cluster's name, which says what it is.
 pub const CLUSTER: &str = "demo-sim";
@@ -133,6 +133,33 @@ impl DemoSite {
             DemoSpool { node: pool::NODES[node].name.into(), boot: boots[node], sequence, rows }
         };
         spool::spool(&scene).into_iter().map(of_week).collect()
+    }
+}
+
+impl DemoSite {
+    /// What each holder really did, in the order of the house: runs, then sessions.
+    pub fn deeds(&self) -> Vec<Deed> {
+        let World { requests, runs, sessions, closures, allotment, house, clock, .. } = &self.world;
+        let scene = spool::Scene { requests, runs, sessions, closures, lost: &allotment.lost, house, clock };
+        let suspended = |tenant: &tenants::Tenant| {
+            let (from_s, to_s) = tenant.doer.suspended?;
+            clock::Clock::stretch(from_s, to_s)
+        };
+        let deed = |(index, tenant): (usize, &tenants::Tenant)| {
+            let (holder, class) = spool::seen_as(&scene, tenant);
+            let on = house.cards.iter().filter(|card| card.tenants.contains(&index));
+            Some(Deed {
+                seen_as: holder.key(),
+                kind: holder.kind,
+                class,
+                during: clock::Clock::stretch(tenant.start_s, tenant.end_s)?,
+                card_uuids: on.map(|card| card.uuid.clone()).collect(),
+                share: CardShare::from_parts(CardShare::PARTS_PER_CARD / 1000 * tenant.share_milli),
+                rests: truth::rests(house, index, clock),
+                suspended: suspended(tenant),
+            })
+        };
+        house.tenants.iter().enumerate().filter_map(deed).collect()
     }
 }
 

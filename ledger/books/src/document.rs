@@ -1,7 +1,7 @@
 //! A settings file as its author wrote it: TOML walked by hand, so that all its faults come at once, each with its line and key.
 //!
 //! `serde` stops at the first fault and forgets the lines. The price book ([`crate::prices`]) and the billing policy
-//! ([`crate::statement::BillingPolicy`]) are read with this. Start at `read`. Does not: know any key, touch files.
+//! ([`crate::statement::BillingPolicy`]) are read with this, and so is the policy of idle reclaim. Start at [`read`]. Does not: know any key, touch files.
 
 use cardhour_domain::Name;
 use rust_decimal::Decimal;
@@ -44,24 +44,27 @@ impl fmt::Display for Faults {
 }
 
 /// A value with where it stands.
-pub(crate) type Value<'t> = Spanned<DeValue<'t>>;
+pub type Value<'t> = Spanned<DeValue<'t>>;
 
 /// A table with where it begins and its path: empty at the top, else such as `price[2]`.
 #[derive(Clone, Debug)]
-pub(crate) struct Place<'r, 't> {
+pub struct Place<'r, 't> {
+    /// The table.
     pub table: &'r DeTable<'t>,
+    /// Where it begins. Unit: bytes.
     pub at: usize,
+    /// Its path.
     pub path: String,
 }
 
 /// What is wrong so far with a text.
-pub(crate) struct Reader<'t> {
+pub struct Reader<'t> {
     text: &'t str,
     faults: Vec<Fault>,
 }
 
 /// Reads a text: `make` is given its top table, unless it says nothing at all. None for that. Errors: every fault at once.
-pub(crate) fn read<T>(
+pub fn read<T>(
     text: &str,
     make: impl FnOnce(&mut Reader<'_>, &Place<'_, '_>) -> Option<T>,
 ) -> Result<Option<T>, Faults> {
@@ -94,6 +97,7 @@ impl Place<'_, '_> {
 }
 
 impl Reader<'_> {
+    /// A fault at a place in the text.
     pub fn fault(&mut self, at: usize, key: &str, reason: impl ToString) {
         let line = 1 + self.text.as_bytes()[..at.min(self.text.len())].iter().filter(|&&b| b == b'\n').count();
         self.faults.push(Fault { line, key: key.to_owned(), reason: reason.to_string() });
@@ -136,6 +140,7 @@ impl Reader<'_> {
         }
     }
 
+    /// Each key that isn't among the known is a fault.
     pub fn known_keys(&mut self, place: &Place<'_, '_>, known: &[&str]) {
         for key in place.table.keys() {
             if !known.contains(&&**key.get_ref()) {
@@ -145,6 +150,7 @@ impl Reader<'_> {
         }
     }
 
+    /// A value that has to be there, with its path.
     pub fn required<'r, 's>(&mut self, place: &Place<'r, 's>, key: &str) -> Option<(&'r Value<'s>, String)> {
         let path = place.key(key);
         match place.table.get(key) {
@@ -156,6 +162,7 @@ impl Reader<'_> {
         }
     }
 
+    /// A text.
     pub fn string<'r>(&mut self, value: &'r Value<'_>, key: &str) -> Option<&'r str> {
         let text = value.get_ref().as_str();
         if text.is_none() {

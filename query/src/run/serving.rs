@@ -7,6 +7,7 @@ use crate::deliveries::{self, Deliverer, DeliveryCounts};
 use crate::error::Error;
 use crate::events::Watch;
 use crate::incoming::Incoming;
+use crate::reclaimed;
 use crate::serve::token::Token;
 use crate::serve::{self, Service};
 use crate::terminal::tell;
@@ -40,12 +41,15 @@ pub struct Beside {
     incoming: Option<Incoming>,
     /// What is delivered by schedule.
     deliverers: Vec<Deliverer>,
+    /// The look at idle jobs.
+    reclaiming: Option<reclaimed::Watch>,
 }
 
 impl Beside {
     /// What the config names for this ledger. Errors: the certificates of a bucket can't be used.
     pub fn of(scene: &Scene, books: &Books) -> Result<Self, Error> {
-        Ok(Self { incoming: incoming(scene, books)?, deliverers: deliverers(scene)? })
+        let reclaiming = reclaimed::Watch::start(books.clone(), &scene.config)?;
+        Ok(Self { incoming: incoming(scene, books)?, deliverers: deliverers(scene)?, reclaiming })
     }
 }
 
@@ -106,6 +110,9 @@ pub async fn until_stopped(
     let served = serve::run(Service::new(books, counts), listener, tls, token, stopped).await;
     if let Some(delivering) = delivering {
         delivering.stop().await;
+    }
+    if let Some(reclaiming) = beside.reclaiming {
+        reclaiming.stop().await;
     }
     if let Some(taking) = taking {
         // What it was about to remove from the bucket is known the next time.

@@ -27,6 +27,13 @@ pub fn step(lease: Lease, seen: &Observation, policy: &LeasePolicy) -> (Lease, V
     step_at_pace(lease, seen, policy, Pace::Free)
 }
 
+/// What a job's lease is after an observation that newer ones follow: it is taken in and may withdraw, and nothing goes forward on it.
+///
+/// For whoever comes to several ticks at once: all but the newest are caught up with, in order, and then comes [`step`].
+pub fn catch_up(lease: Lease, seen: &Observation, policy: &LeasePolicy) -> (Lease, Vec<Step>) {
+    step_at_pace(lease, seen, policy, Pace::Held)
+}
+
 pub(super) fn step_at_pace(lease: Lease, seen: &Observation, policy: &LeasePolicy, pace: Pace) -> (Lease, Vec<Step>) {
     if matches!(lease.phase, Phase::Reclaimed { .. }) {
         return (lease, Vec::new());
@@ -115,10 +122,11 @@ impl Turn<'_> {
     fn judged_from(&self) -> Timestamp {
         let first_seen = self.lease.first_seen_at.unwrap_or(self.now);
         let start = self.lease.job.started_at.unwrap_or(first_seen);
-        match self.lease.first_use_at {
+        let by_its_start = match self.lease.first_use_at {
             Some(used) => used.max(later(start, self.times.startup_grace_ms)).min(later(start, self.limit_ms())),
             None => later(start, self.limit_ms()),
-        }
+        };
+        self.lease.judged_from.map_or(by_its_start, |from| from.max(by_its_start))
     }
 
     fn limit_ms(&self) -> i64 {
@@ -333,6 +341,7 @@ impl Turn<'_> {
             return;
         }
         self.lease.phase = Phase::Suspect { since: self.now };
+        self.lease.episodes += 1;
         match self.times.reclaim {
             Reclaim::AfterGrace => self.push(Action::Suspect),
             Reclaim::AdviceOnly => self.push(Action::Advise(IdleAdvice::NoRequests)),

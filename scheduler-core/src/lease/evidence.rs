@@ -2,6 +2,7 @@
 
 use super::{ExtensionRequest, OptOut, SignalTarget};
 use cardhour_domain::{AttemptKey, CardShare, CardTime, Name, Percent, Timestamp};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// Something to be done or to be told, with what it rests on. Plain data: who acts on it is another's matter.
@@ -88,7 +89,8 @@ pub enum IdleAdvice {
 }
 
 /// What became of a checkpoint that was asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum CheckpointOutcome {
     /// Its mark was seen.
     Seen {
@@ -139,7 +141,8 @@ pub enum ExtensionRefusal {
 }
 
 /// What the operator has to know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Alert {
     /// The owner can't be warned, so nothing is taken.
     WarningUndeliverable,
@@ -158,7 +161,7 @@ pub enum Alert {
 }
 
 /// What a step rests on. Figures of the instant it was taken at.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
     /// Since when the job is idle: the first instant of it. None when it isn't.
     pub idle_since: Option<Timestamp>,
@@ -179,7 +182,7 @@ pub struct Evidence {
 }
 
 /// What a step rests on, of one card.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CardEvidence {
     /// Its UUID.
     pub card_uuid: Name,
@@ -257,7 +260,8 @@ impl Step {
 }
 
 impl Evidence {
-    fn words(&self) -> String {
+    /// Since when, how much, and how well that was seen, in a sentence or two.
+    pub fn words(&self) -> String {
         let Some(since) = self.idle_since else {
             return format!("{} % of the last {} were seen.", self.coverage, duration(self.window_ms));
         };

@@ -1,9 +1,10 @@
 //! How an owner keeps cards: opting out, and extending.
 
 use cardhour_domain::{Name, Timestamp};
+use serde::{Deserialize, Serialize};
 
 /// A job that isn't reclaimed. It has an owner, a reason and an end: one without an end would be for ever, and can't be written.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct OptOut {
     /// Who stands for it.
     pub owner: Name,

@@ -2,6 +2,7 @@
 
 use super::{CardReading, ExtensionRequest, OptOut, ProcessReading};
 use cardhour_domain::{CardShare, Gap, Interval, Name, Reading, Timestamp};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// What is seen of a job at one instant.
@@ -34,7 +35,7 @@ pub struct Observation {
 }
 
 /// One of a job's cards.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CardNow {
     /// How much of it the job holds.
     pub share: CardShare,

@@ -2,9 +2,11 @@
 
 use super::{CheckpointOutcome, Evidence};
 use cardhour_domain::{Name, Timestamp};
+use serde::{Deserialize, Serialize};
 
 /// Where a lease is. What it waits for is in it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// The job works, or nobody can say that it doesn't.
     Active,

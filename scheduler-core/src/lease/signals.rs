@@ -2,9 +2,10 @@
 
 use super::{Check, Floors};
 use cardhour_domain::{Percent, Reading};
+use serde::{Deserialize, Serialize};
 
 /// What a card said over one tick.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CardReading {
     /// Multiprocessors' activity.
     pub sm_active: Reading<Percent>,
@@ -49,7 +50,8 @@ pub struct ProcessReading {
 }
 
 /// What a look says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// All that was seen is under its floor.
     Quiet,

@@ -2,14 +2,15 @@
 
 use super::{LeasePolicy, Verdict};
 use cardhour_domain::{Interval, Percent, Timestamp};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// One thing that is watched.
 ///
 /// Ticks may come in any order and more than once: two that say different things of one time both stand, and the worse decides.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Watch {
-    /// The ticks of the last window that said anything.
+    /// When the ticks of the last window said what: those of one verdict that meet are one stretch, so that a lease that is kept is short.
     ticks: BTreeSet<(Interval, Verdict)>,
     /// The idle time in progress.
     idle: Option<Idle>,
@@ -17,7 +18,7 @@ pub(super) struct Watch {
     not_before: Option<Timestamp>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Idle {
     since: Timestamp,
     /// When anything was seen since: disjoint, in order.
@@ -42,7 +43,7 @@ impl Watch {
             return;
         }
         if during.end() > earlier(now, policy.window_ms) {
-            self.ticks.insert((during, verdict));
+            self.insert(during, verdict);
             return;
         }
         let is_over = match verdict {
@@ -52,6 +53,23 @@ impl Watch {
         // It speaks of idle time that was believed already: no more.
         if is_over && self.idle.as_ref().is_some_and(|idle| during.end() > idle.since) {
             self.end(now);
+        }
+    }
+
+    /// Whether a tick was taken in already, or comes too late to change anything.
+    pub fn knows(&self, during: Interval, verdict: Verdict, now: Timestamp, policy: &LeasePolicy) -> bool {
+        if verdict == Verdict::Unseen {
+            return true;
+        }
+        if during.end() > earlier(now, policy.window_ms) {
+            let covers = |other: &Interval| other.start() <= during.start() && during.end() <= other.end();
+            return self.ticks.iter().any(|(other, of)| *of == verdict && covers(other));
+        }
+        match verdict {
+            Verdict::Quiet | Verdict::Between | Verdict::Unseen => true,
+            Verdict::Loud | Verdict::Attended | Verdict::Contradicting => {
+                self.idle.as_ref().is_none_or(|idle| during.end() <= idle.since)
+            }
         }
     }
 
@@ -127,6 +145,17 @@ impl Watch {
         let thousandths = i128::from(seen_ms) * i128::from(Percent::WHOLE.thousandths()) / i128::from(policy.window_ms);
         let thousandths = i32::try_from(thousandths).expect("what was seen of a window is no longer than it");
         Percent::from_thousandths(thousandths).expect("from 0 to 100 %")
+    }
+
+    fn insert(&mut self, during: Interval, verdict: Verdict) {
+        let meets = |other: &Interval| other.start() <= during.end() && during.start() <= other.end();
+        let of_same: Vec<Interval> =
+            self.ticks.iter().filter(|(other, of)| *of == verdict && meets(other)).map(|(other, _)| *other).collect();
+        for other in &of_same {
+            self.ticks.remove(&(*other, verdict));
+        }
+        let whole = Interval::union(of_same.into_iter().chain([during]).collect());
+        self.ticks.extend(whole.into_iter().map(|whole| (whole, verdict)));
     }
 
     fn end(&mut self, now: Timestamp) {
@@ -233,6 +262,25 @@ mod tests {
     fn after_an_end_it_takes_a_whole_window_to_begin_again() {
         let changes = watch(&format!("{}    {}", ".".repeat(30), ".".repeat(40)));
         assert_eq!(changes, [(30, None), (34, Some(Ending::Unseen)), (64, None)]);
+    }
+
+    /// Told in any order and twice, an hour of quarter minutes is three stretches.
+    #[test]
+    fn ticks_of_one_verdict_that_meet_are_one_stretch() {
+        let policy = LeasePolicy { window_ms: 60 * MINUTE, ..LeasePolicy::default() };
+        let mut watch = Watch::default();
+        let quarter = |n: i64| {
+            let from = |n: i64| Timestamp::from_unix_ms(n * MINUTE / 4);
+            Interval::new(from(n), from(n + 1)).unwrap()
+        };
+        for n in (0..240).rev().step_by(2).chain(0..240) {
+            let verdict = if (100..120).contains(&n) { Verdict::Loud } else { Verdict::Quiet };
+            watch.note(quarter(n), verdict, at(60), &policy);
+        }
+        let minutes = |from, to| Interval::new(at(from), at(to)).unwrap();
+        let expected =
+            [(minutes(0, 25), Verdict::Quiet), (minutes(25, 30), Verdict::Loud), (minutes(30, 60), Verdict::Quiet)];
+        assert_eq!(watch.ticks, BTreeSet::from(expected));
     }
 
     #[test]

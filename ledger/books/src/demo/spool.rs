@@ -141,6 +141,15 @@ impl Scene<'_> {
     }
 }
 
+/// A tenant as its node names it, and its class.
+pub fn seen_as(scene: &Scene<'_>, tenant: &Tenant) -> (Holder, &'static str) {
+    let class = match tenant.whose {
+        Whose::Run(run) => class(scene.requests[scene.runs[run].request].queue),
+        Whose::Session(_) => class(Queue::Dev),
+    };
+    (scene.seen(tenant).holder, class)
+}
+
 /// A tenant as a node sees it.
 struct SeenTenant {
     holder: Holder,

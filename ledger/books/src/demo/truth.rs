@@ -1,5 +1,6 @@
 //! What the simulated world really held, added up from its own schedule and sharing no code with the import.
 
+mod deeds;
 mod used;
 
 use super::clock::Clock;
@@ -10,6 +11,8 @@ use super::sessions::Session;
 use super::tenants::House;
 use super::work::Request;
 use cardhour_domain::{CardShare, CardTime, Month};
+pub use deeds::Deed;
+pub(super) use deeds::rests;
 use std::collections::{BTreeMap, BTreeSet};
 pub use used::UsedTruth;
 

@@ -1,0 +1,34 @@
+//! From the books to decisions, and from decisions to what is carried out: idle reclaim, one round at a time.
+//!
+//! The lease machine of `cardhour-scheduler-core` judges one job from what is seen of it; `cardhour-actuators` carry one action out. This crate joins
+//! them with the books: who holds which card by the records and by what nodes saw, what those cards and the job's processes did, what owners asked for,
+//! what became of warnings.
+//!
+//! ```text
+//! records, observations ─ who ─► jobs and their cards ─┐
+//! samples, activity, watches ──── looks ───────────────┴► Observation ─ lease machine ─► Step ─┬► Decision (a row of `decisions`)
+//! kept leases, requests, notices, checkpoints ──────────────────────────────────────────────►  ├► Warning, OperatorAlert
+//!                                                                                              └► Order (an action of an actuator)
+//! ```
+//!
+//! Start at [`round()`]. What it does not do: read tables, look at a clock, send a message, signal a process. Whoever calls it appends
+//! [`RoundOutput::decisions`] and keeps [`RoundOutput::leases`] *first*, and sends and acts after that: killed in between, the next round says the same
+//! again, under the same ids.
+//!
+//! Units: instants are [`Timestamp`](cardhour_domain::Timestamp)s, lengths `_ms` milliseconds, card-time `_card_ms` whole card-milliseconds, rounded down.
+
+pub mod decision;
+pub mod kept;
+pub mod policy;
+pub mod round;
+
+mod acting;
+mod judge;
+mod looks;
+mod rows;
+mod who;
+
+pub use decision::{Decision, DecisionKind, Mode};
+pub use kept::KeptLease;
+pub use policy::ReclaimPolicy;
+pub use round::{RoundInput, RoundOutput, round};

@@ -1,0 +1,5 @@
+//! Rounds of idle reclaim over made-up books: what is read from them, and a week of the simulated site in act mode.
+
+mod reading;
+mod site;
+mod week;
