@@ -167,6 +167,7 @@ pub fn audit(snapshot: &Snapshot, policy: &Policy, plan: &Plan) -> Vec<Fault> {
     victims::check(&case, &mut faults);
     case.budget(&mut faults);
     case.passed_over(&mut faults);
+    case.grounds(&mut faults);
     faults.sort();
     faults.dedup();
     faults
@@ -257,6 +258,30 @@ impl<'a> Case<'a> {
         }
     }
 
+    /// Whoever is told of a quota has that quota.
+    fn grounds(&self, faults: &mut Vec<Fault>) {
+        for step in &self.plan.steps {
+            let (Action::Admit(seat), Some(job)) = (&step.action, self.pending.get(&step.job)) else { continue };
+            let spoken: BTreeSet<&QueueName> = quota::amounts(&job.shape, seat.model.as_ref(), seat.workers)
+                .iter()
+                .filter_map(|(resource, _)| {
+                    let path = self.books.path(&job.queue);
+                    path.into_iter().find(|queue| queue.quota.contains_key(resource)).map(|queue| &queue.name)
+                })
+                .collect();
+            let true_of_it = match &step.reason {
+                Reason::WithinQuota => spoken.contains(&job.queue),
+                Reason::WithinQuotaAbove { queue } => spoken.contains(queue) && !spoken.contains(&job.queue),
+                Reason::NoQuota => spoken.is_empty(),
+                Reason::Borrows => !spoken.is_empty(),
+                _ => true,
+            };
+            if !true_of_it {
+                faults.push(Fault::WrongReason { job: job.name.clone() });
+            }
+        }
+    }
+
     /// Owners before borrowers, promises before newcomers.
     fn passed_over(&self, faults: &mut Vec<Fault>) {
         let promised: BTreeSet<&JobName> = self
@@ -278,6 +303,7 @@ impl<'a> Case<'a> {
                             | Why::NoRoom { .. }
                             | Why::OverFairShare
                             | Why::BudgetSpent
+                            | Why::BudgetTooSmall
                             | Why::GivesBackInSteps
                     )
                 )
@@ -300,19 +326,20 @@ impl<'a> Case<'a> {
                     }
                 }
                 // Behind another of its own queue it isn't its turn: that one may be a borrower.
-                let first = self.pending.values().all(|mate| {
-                    let before = (std::cmp::Reverse(mate.priority), mate.submitted)
-                        < (std::cmp::Reverse(job.priority), job.submitted);
-                    mate.queue != job.queue || mate.name == job.name || !before && mate.critical.is_none()
-                });
+                let first = || {
+                    self.pending.values().all(|mate| {
+                        let before = (std::cmp::Reverse(mate.priority), mate.submitted)
+                            < (std::cmp::Reverse(job.priority), job.submitted);
+                        mate.queue != job.queue || mate.name == job.name || !before && mate.critical.is_none()
+                    })
+                };
                 let whole = job.shape.cards.parts() % cardhour_domain::CardShare::PARTS_PER_CARD == 0;
                 // Room that is kept for a gang is given to what ends in time.
                 let as_short = other.longest_ms.is_none()
                     || job.longest_ms.is_some_and(|longest| other.longest_ms.is_some_and(|short| longest <= short));
                 // Of several models a job may have taken another than the one by which it stood in line.
                 let one_model = job.shape.models.len() == 1 || job.shape.cards.is_zero();
-                let same_shape = first
-                    && one_model
+                let same_shape = one_model
                     && other.critical.is_none()
                     && as_short
                     && (whole || self.books.tenant(&job.queue) == self.books.tenant(&other.queue))
@@ -321,7 +348,7 @@ impl<'a> Case<'a> {
                     && job.preemptible
                     && other.queue != job.queue
                     && !promised.contains(&step.job);
-                if same_shape && borrows && self.books.owner_in_place_of(&final_use, job, other, seat) {
+                if same_shape && borrows && first() && self.books.owner_in_place_of(&final_use, job, other, seat) {
                     faults.push(Fault::OwnerPassedOver { owner: job.name.clone(), borrower: step.job.clone() });
                 }
             }

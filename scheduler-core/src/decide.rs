@@ -36,10 +36,45 @@ use promises::hold;
 ///
 /// Errors: none; what can't be done is a job that waits, with the reason. Cost: the pool is numbered once and then changed in place.
 pub fn decide(snapshot: &Snapshot, policy: &Policy) -> Plan {
-    let mut round = Round::new(snapshot, policy);
+    decide_watched(snapshot, policy, |_| {})
+}
+
+/// How far a round has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress<'s> {
+    /// Queues, hosts and jobs have their numbers, and running jobs sit on their cards.
+    Numbered,
+    /// Every queue has its fair share.
+    Shared,
+    /// It is decided about one more job: its own step is the last, those who give way for it are before.
+    Decided(&'s [Step]),
+}
+
+/// As [`decide`], and tells of each stage as soon as it is done. For those who carry out the first steps while the last are being decided, or who take the time of each.
+pub fn decide_watched(snapshot: &Snapshot, policy: &Policy, watch: impl FnMut(Progress<'_>)) -> Plan {
+    decide_on(snapshot, policy, watch).0
+}
+
+/// What a plan was made of that time changes by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Grounds {
+    /// It was compared what jobs would lose.
+    pub losses: bool,
+    /// It was asked when others will have ended.
+    pub heads: bool,
+}
+
+/// As [`decide_watched`], and says what the plan was made of.
+pub(crate) fn decide_on(snapshot: &Snapshot, policy: &Policy, mut watch: impl FnMut(Progress<'_>)) -> (Plan, Grounds) {
+    let pool = Pool::new(snapshot, policy);
+    watch(Progress::Numbered);
+    let entitlement = Entitlement::of(&pool);
+    watch(Progress::Shared);
+    let mut round = Round::new(pool, entitlement);
     round.mend();
-    round.go_through_line();
-    Plan { steps: round.steps }
+    round.go_through_line(&mut watch);
+    let grounds = Grounds { losses: round.pool.losses_compared, heads: !round.leftovers.heads.is_empty() };
+    (Plan { steps: round.steps }, grounds)
 }
 
 struct Round<'a> {
@@ -86,10 +121,9 @@ struct Kind<'a> {
 }
 
 impl<'a> Round<'a> {
-    fn new(snapshot: &'a Snapshot, policy: &'a Policy) -> Self {
-        let mut pool = Pool::new(snapshot, policy);
+    fn new(mut pool: Pool<'a>, entitlement: Entitlement) -> Self {
+        let (snapshot, policy) = (pool.snapshot, pool.policy);
         let asks = Rc::clone(&pool.asks);
-        let entitlement = Entitlement::of(&pool);
         let ordinary =
             |job: &&crate::pool::Job<'_>| !job.run.critical.as_ref().is_some_and(|window| window.holds_at(snapshot.at));
         let tokens = policy.disruption_per_mille.map(|per_mille| {
@@ -142,7 +176,7 @@ impl<'a> Round<'a> {
         }
     }
 
-    fn go_through_line(&mut self) {
+    fn go_through_line(&mut self, watch: &mut impl FnMut(Progress<'_>)) {
         for stranger in std::mem::take(&mut self.pool.strangers) {
             if let Some(pending) = self.pool.snapshot.pending.iter().find(|pending| pending.name == *stranger) {
                 self.wait(pending, Why::UnknownQueue, Vec::new());
@@ -155,7 +189,9 @@ impl<'a> Round<'a> {
             let queue = self.asks[ask].queue;
             let ends = self.ends(ask);
             self.leftovers.hold(&mut self.pool, queue, ends);
+            let before = self.steps.len();
             let seated = self.consider(ask);
+            watch(Progress::Decided(&self.steps[before..]));
             if let Some(workers) = seated {
                 line.charge(
                     &self.pool,
@@ -264,10 +300,9 @@ impl<'a> Round<'a> {
             }
         }
         let (workers, spots) = best;
-        let within = self.within_quota(ask.queue, choice, workers);
+        let reason = self.reason_of_free_room(ask.queue, choice, workers);
         self.pool.admit(ask.queue, choice, workers, &spots);
         self.fix(ask, choice, workers);
-        let reason = if within { Reason::WithinQuota } else { Reason::Borrows };
         self.push(
             ask.pending,
             Action::Admit(self.seat_of(choice, workers, &spots)),
@@ -327,7 +362,7 @@ impl<'a> Round<'a> {
                 true
             }
             Err(none) => {
-                missed.budget_spent |= none.budget_spent;
+                missed.budget = missed.budget.max(none.budget);
                 for job in none.considered {
                     if !missed.considered.contains(&job) {
                         missed.considered.push(job);

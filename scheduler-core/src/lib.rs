@@ -5,7 +5,7 @@
 //!
 //! How to read it. A [`snapshot`] of the pool and a site's [`policy`] go into [`decide()`], a [`plan`] comes out, each step with its reason and its
 //! evidence; [`audit()`] finds fault with any plan without sharing a line with what made it. Inside, `pool` is the snapshot by number, `order` says who is looked at
-//! next, `entitlement` and [`share`] what is whose, `victims` who gives way, `moves` who moves aside instead, `repair` what becomes of jobs that lost a host.
+//! next, `entitlement` and [`share`] what is whose, `victims` who gives way, `moves` who moves aside instead, `repair` what becomes of jobs that lost a host. [`rounds`] keeps a pool from one round to the next.
 //!
 //! Beside it: [`placement`] chooses hosts against fragmentation, [`mig`] cuts cards, [`sharing`] says who may share one, [`lease`] takes idle cards back, [`capacity`]
 //! advises on size, and [`replay`] runs all that happened again on a virtual clock.
@@ -34,6 +34,7 @@ mod pool;
 mod ratio;
 mod repair;
 pub mod replay;
+pub mod rounds;
 pub mod share;
 #[cfg(test)]
 mod shared_data;
@@ -45,7 +46,7 @@ pub mod windows;
 pub mod work_class;
 
 pub use audit::{Fault, audit};
-pub use decide::decide;
+pub use decide::{Progress, decide, decide_watched};
 pub use plan::Plan;
 pub use policy::Policy;
 pub use snapshot::Snapshot;

@@ -34,9 +34,7 @@ pub(crate) fn make_room<'a>(
     if !pool.rooms.counted() || asked == 0 || !pool.fits_quota(ask.queue, &times(&choice.each, workers), View::After) {
         return None;
     }
-    let free: i64 =
-        pool.rooms.of_model(choice.need.model).iter().map(|host| pool.rooms.free_parts(*host, View::Now)).sum();
-    if free < asked {
+    if pool.rooms.free_parts_of_model(choice.need.model, View::Now) < asked {
         return None;
     }
     let most_parts =

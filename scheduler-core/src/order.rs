@@ -71,7 +71,7 @@ impl Line {
         line
     }
 
-    /// The next job, taken out of the line.
+    /// The next job, taken out of the line; the caller has its queue looked at again by [`Self::refresh`] once it has decided.
     pub fn next(&mut self, pool: &Pool<'_>, entitlement: &Entitlement, promised: &[AskAt]) -> Option<AskAt> {
         loop {
             let root = self
@@ -88,8 +88,8 @@ impl Line {
                 self.refresh(queue, pool, entitlement, promised);
                 continue;
             }
-            self.queues[queue].retain(|waiting| *waiting != ask);
-            self.refresh(queue, pool, entitlement, promised);
+            let place = self.queues[queue].iter().position(|waiting| *waiting == ask)?;
+            self.queues[queue].remove(place);
             return Some(ask);
         }
     }

@@ -90,6 +90,13 @@ pub struct Seat {
 pub enum Reason {
     /// It fits into its queue's own quota.
     WithinQuota,
+    /// Its queue has no quota of its own, and it fits into that of a queue above.
+    WithinQuotaAbove {
+        /// The nearest one above that has a quota.
+        queue: QueueName,
+    },
+    /// Neither its queue nor one above has a quota of what it asks for, and the room is free.
+    NoQuota,
     /// It fits into what others leave idle.
     Borrows,
     /// Its room is being given back by others that are above their quota.
@@ -159,8 +166,10 @@ pub enum Why {
     },
     /// Others are leaving more than they were ended for; the rest is given out once it is empty.
     BeingLeft,
-    /// Room could be made, but only by ending more jobs at once than the budget allows.
+    /// Its queue's rules reach jobs that hold cards, but no more may be ended at once.
     BudgetSpent,
+    /// Room could be made for it, but only by ending more jobs than may still be ended at once.
+    BudgetTooSmall,
     /// It would get room at others' cost, though its queue has more than its fair share.
     OverFairShare,
     /// Room could be made, but its owner gets its quota back in steps.
@@ -240,6 +249,8 @@ impl Reason {
             Self::InQueue => "it has a higher priority than a job of its own queue".to_owned(),
             Self::ReclaimWhileBorrowing => "it has a higher priority, while its queue borrows".to_owned(),
             Self::WithinQuota
+            | Self::WithinQuotaAbove { .. }
+            | Self::NoQuota
             | Self::Borrows
             | Self::ReclaimInPool
             | Self::CriticalWindow
@@ -258,6 +269,8 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::WithinQuota => "it is within its queue's quota",
+            Self::WithinQuotaAbove { queue } => return write!(f, "it is within the quota of {queue}, above its queue"),
+            Self::NoQuota => "the cards are free, and no quota speaks of them",
             Self::Borrows => "it borrows what others leave idle",
             Self::ReclaimInPool => "quota goes back to its owner",
             Self::ReclaimWhileBorrowing => "it has a lower priority than a job of a queue that borrows",
@@ -298,7 +311,10 @@ impl fmt::Display for Why {
                 write!(f, "the room there is will be {head}'s, and it isn't sure to end before that")
             }
             Self::BeingLeft => f.write_str("enough is being left by others, and is given out once it is empty"),
-            Self::BudgetSpent => f.write_str("as many jobs as the budget allows are being ended for others already"),
+            Self::BudgetSpent => f.write_str("the budget allows no more jobs to be ended for others at once"),
+            Self::BudgetTooSmall => {
+                f.write_str("its room would take the end of more jobs than the budget still allows at once")
+            }
             Self::OverFairShare => f.write_str("the pool is full, and its queue has its fair share already"),
             Self::GivesBackInSteps => f.write_str("its queue's quota is being given back step by step"),
             Self::ReplacementPending => f.write_str("no room for the workers it lost; it goes on waiting"),

@@ -3,6 +3,7 @@
 //! Queues, jobs and hosts are sorted by name and known by their place, so that a plan doesn't depend on the order of the input. What is tried is undone by its
 //! reverse. Two counts run beside one another, *now* and *after*: see [`View`].
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -86,7 +87,11 @@ pub(crate) struct Pool<'a> {
     pub going: Vec<JobAt>,
     /// What of each queue could be taken for another's job, as found before: see [`Lists`].
     pub lists: Lists,
-    /// Jobs whose queue the snapshot doesn't have.
+    /// Running jobs of each model of which it is known when they end, the first to end first. Found when it is first asked for.
+    ending: OnceCell<Vec<Rc<Vec<(Timestamp, JobAt)>>>>,
+    /// Whether it was compared this round what jobs would lose, which changes with time alone.
+    pub losses_compared: bool,
+    /// Pending jobs whose queue the snapshot doesn't have.
     pub strangers: Vec<&'a JobName>,
 }
 
@@ -125,6 +130,8 @@ impl<'a> Pool<'a> {
             jobs_of: vec![Vec::new(); tree.queues.len()],
             going: Vec::new(),
             lists: Lists::default(),
+            losses_compared: false,
+            ending: OnceCell::new(),
             strangers: Vec::new(),
             resources,
             tree,
@@ -137,6 +144,24 @@ impl<'a> Pool<'a> {
     /// The instant of the snapshot.
     pub fn at(&self) -> Timestamp {
         self.snapshot.at
+    }
+
+    /// The running jobs of a model of which it is known when they end, the first to end first.
+    pub fn ending_of_model(&self, model: ResourceAt) -> Rc<Vec<(Timestamp, JobAt)>> {
+        let all = self.ending.get_or_init(|| {
+            let mut all = vec![Vec::new(); self.resources.len()];
+            for (at, job) in self.jobs.iter().enumerate() {
+                if let Some(ends) = job.run.ends_by {
+                    all[job.need.model].push((ends, at));
+                }
+            }
+            let sorted = |mut list: Vec<(Timestamp, JobAt)>| {
+                list.sort_unstable();
+                Rc::new(list)
+            };
+            all.into_iter().map(sorted).collect()
+        });
+        all.get(model).map_or_else(Rc::default, Rc::clone)
     }
 
     /// The rules that hold for a queue.

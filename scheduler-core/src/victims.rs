@@ -22,6 +22,7 @@ use crate::pool::{Ask, Choice, JobAt, Pool, times};
 pub(crate) mod borrowed;
 pub(crate) mod classic;
 pub(crate) mod entitled;
+mod fewest;
 pub(crate) mod lists;
 
 /// Something that can be taken: one surplus worker, or all that a job has left.
@@ -59,13 +60,25 @@ pub(crate) struct Found {
     pub spots: Vec<Spot>,
 }
 
+/// What the budget had to do with it that there is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Budget {
+    /// Nothing.
+    #[default]
+    Enough,
+    /// With more jobs ended there would be room.
+    TooSmall,
+    /// No job may be ended at all.
+    Spent,
+}
+
 /// Why there is none.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NotFound {
     /// Whom the rules would have let go.
     pub considered: Vec<JobAt>,
-    /// The budget stopped it.
-    pub budget_spent: bool,
+    /// Whether the budget stopped it.
+    pub budget: Budget,
     /// This round's victims leave it enough; it is given that once it is empty.
     pub being_left: bool,
     /// It is kept for a gang that has waited longer.
@@ -135,22 +148,56 @@ impl<'p, 'a> Hunt<'p, 'a> {
         if self.amounts.iter().any(|(r, amount)| self.pool.tree.potential(self.ask.queue, *r) < *amount) {
             return Err(NotFound::default());
         }
-        let found = match self.pool.policy.fairness {
-            Fairness::None | Fairness::PastUsage => classic::hunt(&mut self),
-            Fairness::BorrowShare(rules) => borrowed::hunt(&mut self, rules),
-            Fairness::DeservedShare | Fairness::DeservedCap | Fairness::Guaranteed => entitled::hunt(&mut self),
-        };
-        match found {
+        match self.search() {
             Some(spots) => Ok(Found { taken: merged(self.taken), spots }),
             None => {
                 self.put_all_back();
-                Err(NotFound {
-                    considered: self.considered,
-                    budget_spent: self.budget_spent.get(),
-                    ..NotFound::default()
-                })
+                let budget = self.budget();
+                Err(NotFound { considered: self.considered, budget, ..NotFound::default() })
             }
         }
+    }
+
+    fn search(&mut self) -> Option<Vec<Spot>> {
+        match self.pool.policy.fairness {
+            Fairness::None | Fairness::PastUsage => classic::hunt(self),
+            Fairness::BorrowShare(rules) => borrowed::hunt(self, rules),
+            Fairness::DeservedShare | Fairness::DeservedCap | Fairness::Guaranteed => entitled::hunt(self),
+        }
+    }
+
+    /// What the budget had to do with a search that found nobody: whether it would have found somebody without.
+    fn budget(&mut self) -> Budget {
+        match self.tokens {
+            _ if !self.budget_spent.get() => Budget::Enough,
+            None => Budget::Enough,
+            Some(0) => Budget::Spent,
+            Some(tokens) => {
+                self.tokens = None;
+                let found = self.search().is_some();
+                self.put_all_back();
+                self.tokens = Some(tokens);
+                if found { Budget::TooSmall } else { Budget::Enough }
+            }
+        }
+    }
+
+    /// Whether a search failed because of the budget although some jobs may still be ended.
+    fn stopped_by_budget(&self) -> bool {
+        self.budget_spent.get() && self.tokens.is_some_and(|tokens| tokens > 0)
+    }
+
+    /// Whether a job that goes wholly could be enough by itself, by quota and by the parts of cards it has; it never refuses too much.
+    fn could_be_enough_alone(&self, job: JobAt) -> bool {
+        let tree = &self.pool.tree;
+        let victim = &self.pool.jobs[job];
+        let by_quota = self.amounts.iter().all(|(r, amount)| {
+            let lacking = amount - tree.available(&self.pool.after, self.ask.queue, *r);
+            let has: i64 =
+                victim.each.iter().filter(|(of, _)| of == r).map(|(_, each)| each * i64::from(victim.workers)).sum();
+            lacking <= has
+        });
+        by_quota && self.could_be_placed(std::iter::once(job))
     }
 
     /// Where the asker fits now, if it does. `borrowing`: it may use more than its queue's own quota.

@@ -6,7 +6,7 @@ use crate::policy::Fairness;
 use crate::pool::rooms::{HostAt, View};
 use crate::pool::{Ask, Pool, times};
 use crate::snapshot::Level;
-use crate::victims::NotFound;
+use crate::victims::{Budget, NotFound};
 
 /// Why a job waits that neither fits nor may have room made for it.
 pub(crate) fn why(pool: &Pool<'_>, entitlement: &Entitlement, ask: &Ask<'_>, missed: &NotFound) -> Why {
@@ -29,8 +29,10 @@ pub(crate) fn why(pool: &Pool<'_>, entitlement: &Entitlement, ask: &Ask<'_>, mis
     if missed.in_steps {
         return Why::GivesBackInSteps;
     }
-    if missed.budget_spent {
-        return Why::BudgetSpent;
+    match missed.budget {
+        Budget::Enough => {}
+        Budget::TooSmall => return Why::BudgetTooSmall,
+        Budget::Spent => return Why::BudgetSpent,
     }
     for (r, wanted) in &amounts {
         let left = tree.available(&pool.after, ask.queue, *r).min(tree.available(&pool.now, ask.queue, *r));

@@ -30,6 +30,7 @@ pub(super) struct Books<'a> {
     snapshot: &'a Snapshot,
     hosts_count: bool,
     queues: BTreeMap<&'a QueueName, &'a Queue>,
+    below: BTreeMap<&'a QueueName, Vec<&'a Queue>>,
 }
 
 /// What `workers` of a shape use, on a model.
@@ -52,11 +53,14 @@ pub(super) fn amounts(shape: &Shape, model: Option<&crate::names::Model>, worker
 
 impl<'a> Books<'a> {
     pub fn of(snapshot: &'a Snapshot, policy: &Policy) -> Self {
-        Self {
-            snapshot,
-            hosts_count: policy.fairness.counts_hosts(),
-            queues: snapshot.queues.iter().map(|queue| (&queue.name, queue)).collect(),
+        let queues: BTreeMap<&QueueName, &Queue> = snapshot.queues.iter().map(|queue| (&queue.name, queue)).collect();
+        let mut below: BTreeMap<&QueueName, Vec<&Queue>> = BTreeMap::new();
+        for queue in queues.values() {
+            if let Some(parent) = &queue.parent {
+                below.entry(parent).or_default().push(queue);
+            }
         }
+        Self { snapshot, hosts_count: policy.fairness.counts_hosts(), queues, below }
     }
 
     /// From a queue up to its root.
@@ -74,7 +78,7 @@ impl<'a> Books<'a> {
     }
 
     fn children(&self, name: &QueueName) -> impl Iterator<Item = &'a Queue> {
-        self.queues.values().copied().filter(move |queue| queue.parent.as_ref() == Some(name))
+        self.below.get(name).into_iter().flatten().copied()
     }
 
     fn roots(&self) -> impl Iterator<Item = &'a Queue> {
@@ -270,10 +274,10 @@ impl<'a> Books<'a> {
                 note(&queue.name, Limit::Cap, self.total(all, &queue.name, resource) - i128::from(max));
             }
             let root = queue.parent.as_ref().is_none_or(|parent| !self.queues.contains_key(parent));
-            let beyond = (self.counted(all, queue, resource) - self.keeps(queue, resource)).max(0);
             if let Some(limit) = quota.borrow_limit
                 && (self.hosts_count || !root)
             {
+                let beyond = (self.counted(all, queue, resource) - self.keeps(queue, resource)).max(0);
                 note(
                     &queue.name,
                     Limit::Borrowing,

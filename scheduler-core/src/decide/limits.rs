@@ -1,6 +1,7 @@
 //! What isn't lent, and what isn't given at once.
 
 use super::Round;
+use crate::plan::Reason;
 use crate::policy::{Fairness, Reclaim};
 use crate::pool::rooms::View;
 use crate::pool::tree::QueueAt;
@@ -78,15 +79,27 @@ impl Round<'_> {
         })
     }
 
-    pub(super) fn within_quota(&self, queue: QueueAt, choice: &Choice, workers: u32) -> bool {
+    /// On what ground a job has room that nobody leaves for it: judged, for each thing it asks for, by the nearest queue that has a quota of it.
+    pub(super) fn reason_of_free_room(&self, queue: QueueAt, choice: &Choice, workers: u32) -> Reason {
         let tree = &self.pool.tree;
-        times(&choice.each, workers).iter().all(|(r, amount)| {
-            tree.path(queue)
-                .find_map(|node| {
-                    tree.nominal(node, *r).map(|quota| tree.total(&self.pool.after, node, *r) + amount <= quota)
-                })
-                .unwrap_or(true)
-        })
+        let mut nearest: Option<QueueAt> = None;
+        for (r, amount) in times(&choice.each, workers) {
+            let Some((node, quota)) =
+                tree.path(queue).find_map(|node| tree.nominal(node, r).map(|quota| (node, quota)))
+            else {
+                continue;
+            };
+            if tree.total(&self.pool.after, node, r) + amount > quota {
+                return Reason::Borrows;
+            }
+            nearest =
+                Some(nearest.map_or(node, |known| if tree.depth[known] >= tree.depth[node] { known } else { node }));
+        }
+        match nearest {
+            None => Reason::NoQuota,
+            Some(node) if node == queue => Reason::WithinQuota,
+            Some(node) => Reason::WithinQuotaAbove { queue: tree.queues[node].name.clone() },
+        }
     }
 
     pub(super) fn fix(&mut self, ask: &Ask<'_>, choice: &Choice, workers: u32) {

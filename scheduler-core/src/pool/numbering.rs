@@ -14,9 +14,10 @@ impl Pool<'_> {
         let mut running: Vec<&Running> = self.snapshot.running.iter().collect();
         running.sort_by(|a, b| a.name.cmp(&b.name));
         running.dedup_by(|a, b| a.name == b.name);
+        let mut strangers: Vec<&Running> = Vec::new();
         for run in running {
             let Some(queue) = self.tree.find(&run.queue) else {
-                self.strangers.push(&run.name);
+                strangers.push(run);
                 continue;
             };
             let host = run.pieces.iter().find_map(|piece| piece.host.as_ref()).and_then(|name| self.rooms.find(name));
@@ -51,6 +52,9 @@ impl Pool<'_> {
         }
         if self.rooms.counted() {
             self.seat_where_known();
+            for run in strangers {
+                self.seat_stranger(run);
+            }
         }
         for at in 0..self.jobs.len() {
             let job = &self.jobs[at];
@@ -67,6 +71,24 @@ impl Pool<'_> {
             }
             if self.jobs[at].gone {
                 self.send_off(at, self.jobs[at].workers);
+            }
+        }
+    }
+
+    /// Seats a job whose queue isn't in the tree: it counts on nobody's quota, is nobody's to end, and its cards are taken for all that.
+    fn seat_stranger(&mut self, run: &Running) {
+        for piece in &run.pieces {
+            let Some(host) = piece.host.as_ref().and_then(|name| self.rooms.find(name)) else { continue };
+            let model = self.rooms.hosts[host].model;
+            let Choice { need, .. } = self.choice(&run.shape, Some(model), usize::MAX);
+            let spots = if piece.cards.is_empty() {
+                self.crowd(host, &need, piece.workers)
+            } else {
+                named_spots(host, piece, need.parts, self.rooms.cards(host))
+            };
+            let views: &[View] = if run.leaving { &[View::Now] } else { &[View::Now, View::After] };
+            for spot in &spots {
+                self.rooms.take(spot, &need, views);
             }
         }
     }

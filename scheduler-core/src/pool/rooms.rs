@@ -70,8 +70,10 @@ pub(crate) struct HostRoom {
     pub failed: bool,
     pub window: Option<Window>,
     cards: Vec<Card>,
-    /// Whole free cards, by view.
+    /// Cards that are open as a whole, by view.
     whole: [u32; 2],
+    /// What its cards have open, in parts, by view.
+    open: [i64; 2],
     cpu: Option<[i64; 2]>,
     memory: Option<[i64; 2]>,
 }
@@ -83,6 +85,8 @@ pub(crate) struct Rooms {
     domains: BTreeMap<Level, Vec<Vec<HostAt>>>,
     domain_of: BTreeMap<Level, Vec<Option<usize>>>,
     by_model: Vec<Vec<HostAt>>,
+    /// What all hosts of a model have open, in parts, by view.
+    open_of_model: Vec<[i64; 2]>,
     /// Cards that are taken over without a tenant's consent: for replaying schedulers that share across tenants.
     pub tenants_mix: bool,
 }
@@ -105,13 +109,18 @@ impl Rooms {
                 window: host.window,
                 cards: vec![Card { free: [CARD, CARD], sharers: [Vec::new(), Vec::new()] }; host.cards as usize],
                 whole: [host.cards, host.cards],
+                open: [i64::from(host.cards) * CARD; 2],
                 cpu: host.cpu_milli.map(|cpu| [cpu, cpu]),
                 memory: host.memory_bytes.map(|bytes| [bytes, bytes]),
             })
             .collect();
         let mut by_model = vec![Vec::new(); models];
+        let mut open_of_model = vec![[0; 2]; models];
         for (at, room) in rooms.iter().enumerate() {
             by_model[room.model].push(at);
+            for (sum, open) in open_of_model[room.model].iter_mut().zip(room.open) {
+                *sum += open;
+            }
         }
         let mut domains = BTreeMap::new();
         let mut domain_of = BTreeMap::new();
@@ -144,7 +153,7 @@ impl Rooms {
             domains.insert(level, groups);
             domain_of.insert(level, of);
         }
-        Self { hosts: rooms, domains, domain_of, by_model, tenants_mix }
+        Self { hosts: rooms, domains, domain_of, by_model, open_of_model, tenants_mix }
     }
 
     /// Whether hosts are known at all.
@@ -188,12 +197,17 @@ impl Rooms {
             let v = *view as usize;
             for (card, parts) in &spot.cards {
                 let card = &mut host.cards[*card as usize];
-                let was_whole = card.free[v] == CARD;
+                let before = [card.open(View::Now), card.open(View::After)];
                 card.free[v] += sign * parts;
-                match (was_whole, card.free[v] == CARD) {
-                    (true, false) => host.whole[v] -= 1,
-                    (false, true) => host.whole[v] += 1,
-                    (true, true) | (false, false) => {}
+                for (of, before) in [View::Now, View::After].into_iter().zip(before) {
+                    let open = card.open(of);
+                    match (before == CARD, open == CARD) {
+                        (true, false) => host.whole[of as usize] -= 1,
+                        (false, true) => host.whole[of as usize] += 1,
+                        (true, true) | (false, false) => {}
+                    }
+                    host.open[of as usize] += open - before;
+                    self.open_of_model[host.model][of as usize] += open - before;
                 }
                 let sharers = &mut card.sharers[v];
                 if sign < 0 {
@@ -213,7 +227,12 @@ impl Rooms {
 
     /// What a host has free of cards, in parts.
     pub fn free_parts(&self, host: HostAt, view: View) -> i64 {
-        self.hosts[host].cards.iter().map(|card| card.open(view)).sum()
+        self.hosts[host].open[view as usize]
+    }
+
+    /// What all hosts of a model have free of cards, in parts.
+    pub fn free_parts_of_model(&self, model: ResourceAt, view: View) -> i64 {
+        self.open_of_model[model][view as usize]
     }
 
     /// How many cards a host has.
@@ -244,8 +263,8 @@ impl Rooms {
         }
         let whole = need.parts / CARD;
         let part = need.parts % CARD;
-        if part == 0 && view == View::After {
-            return most.min(u32::try_from(i64::from(room.whole[1]) / whole).unwrap_or(u32::MAX));
+        if part == 0 {
+            return most.min(u32::try_from(i64::from(room.whole[view as usize]) / whole).unwrap_or(u32::MAX));
         }
         let mut cards: Vec<i64> = room.cards.iter().map(|card| self.open_to(card, need, view)).collect();
         let mut seated = 0;
@@ -305,6 +324,9 @@ impl Rooms {
     pub fn place(&self, need: &Need, layout: &Layout, workers: u32, view: View, near: &[HostAt]) -> Option<Vec<Spot>> {
         if workers == 0 {
             return Some(Vec::new());
+        }
+        if self.free_parts_of_model(need.model, view) < need.parts.saturating_mul(i64::from(workers)) {
+            return None;
         }
         let mut fits = vec![0; self.hosts.len()];
         let mut sum = 0u64;
@@ -373,6 +395,13 @@ impl Rooms {
         Need { model, parts: 0, cpu_milli: 0, memory_bytes: 0, tenant: usize::MAX, accepts_revocation: false }
     }
 
+    /// Whether a part of a card would have to come out of a whole one: it breaks ties between hosts that are equally full, so that whole cards stay whole.
+    fn breaks_a_card(&self, host: HostAt, need: &Need, view: View) -> bool {
+        let part = need.parts % CARD;
+        let mut open = self.hosts[host].cards.iter().map(|card| self.open_to(card, need, view));
+        part > 0 && !open.any(|open| open >= part && open < CARD)
+    }
+
     #[allow(clippy::too_many_arguments)] // one question, asked of a domain at a time
     fn in_domain(
         &self,
@@ -437,7 +466,7 @@ impl Rooms {
             let best = order.iter().copied().min_by_key(|host| {
                 let holds_all = fits[*host] >= left;
                 let size = if holds_all { self.free_parts(*host, view) } else { -i64::from(fits[*host]) };
-                (!near.contains(host), !windowed(*host), !holds_all, size, *host)
+                (!near.contains(host), !windowed(*host), !holds_all, size, self.breaks_a_card(*host, need, view), *host)
             })?;
             let here = fits[best].min(left);
             spots.extend(self.seats(best, need, view, here)?);

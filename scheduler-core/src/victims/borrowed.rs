@@ -22,6 +22,7 @@ struct Targets {
 
 pub(super) fn hunt(hunt: &mut Hunt<'_, '_>, rules: ShareRules) -> Option<Vec<Spot>> {
     let mut targets = Targets { of: candidates(hunt), pruned: BTreeSet::new() };
+    hunt.pool.losses_compared |= !targets.of.is_empty();
     let first = if rules.final_at_most { Rule::FinalAtMost } else { Rule::InitialLess };
     let before: BTreeMap<QueueAt, Ratio> =
         (0..hunt.pool.tree.parent.len()).map(|node| (node, borrow_share(hunt.pool, node, &nothing(hunt)))).collect();

@@ -9,7 +9,7 @@ use crate::pool::JobAt;
 use crate::pool::rooms::Spot;
 use crate::pool::tree::QueueAt;
 
-use super::{Candidate, Hunt};
+use super::{Candidate, Hunt, fewest};
 
 /// On what ground a candidate may go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +56,7 @@ pub(super) fn hunt(hunt: &mut Hunt<'_, '_>) -> Option<Vec<Spot>> {
     let none_with_precedence = precedence.is_empty();
     let none_elsewhere = precedence.is_empty() && others.is_empty();
     let targets: Vec<Target> = precedence.into_iter().chain(others).chain(own).collect();
+    hunt.pool.losses_compared |= !targets.is_empty();
     let may_borrow = rules.while_borrowing.is_some();
     let tries: &[bool] = if none_elsewhere || !may_borrow && !under_nominal(hunt) {
         &[true]
@@ -76,6 +77,19 @@ pub(super) fn hunt(hunt: &mut Hunt<'_, '_>) -> Option<Vec<Spot>> {
             if hunt.fits(*borrowing).is_some() {
                 return hunt.give_back_unneeded(*borrowing, |_, _| true);
             }
+        }
+        hunt.put_all_back();
+        if !hunt.stopped_by_budget() {
+            continue;
+        }
+        let all: Vec<(QueueAt, Candidate)> =
+            targets.iter().enumerate().map(|(at, target)| (at, target.candidate)).collect();
+        let found = fewest::hunt(hunt, &all, |hunt, at, _| {
+            let target = &targets[at];
+            still_valid(hunt, target, *borrowing).then(|| (at, reason(target.ground)))
+        });
+        if found.is_some() && hunt.fits(*borrowing).is_some() {
+            return hunt.give_back_unneeded(*borrowing, |_, _| true);
         }
         hunt.put_all_back();
     }

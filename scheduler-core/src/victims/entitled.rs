@@ -16,7 +16,7 @@ use crate::pool::tree::{QueueAt, ResourceAt};
 use crate::ratio::Ratio;
 
 use super::lists::List;
-use super::{Candidate, Hunt, Taken};
+use super::{Candidate, Hunt, Taken, fewest};
 
 /// Candidates of one queue, best first, less those that were tried.
 struct Queue {
@@ -52,6 +52,7 @@ pub(super) fn hunt(hunt: &mut Hunt<'_, '_>) -> Option<Vec<Spot>> {
     if !could_be_enough(hunt, &queues) {
         return None;
     }
+    hunt.pool.losses_compared |= !queues.is_empty();
     while let Some((number, Next { rank: (stage, .., candidate), place })) = best(hunt, &mut queues) {
         let (branch, level) = (queues[number].branch, queues[number].level);
         queues[number].tried.insert(place);
@@ -66,7 +67,16 @@ pub(super) fn hunt(hunt: &mut Hunt<'_, '_>) -> Option<Vec<Spot>> {
             return one_instead_of_many(hunt, &queues);
         }
     }
-    None
+    if !hunt.stopped_by_budget() {
+        return None;
+    }
+    hunt.put_all_back();
+    let all = queues.iter().flat_map(|queue| queue.list.candidates.iter().map(|candidate| (queue.at, *candidate)));
+    let all: Vec<(QueueAt, Candidate)> = all.collect();
+    fewest::hunt(hunt, &all, |hunt, queue, candidate| {
+        stage(hunt, queue, candidate).map(|stage| ((stage, Reverse(over(hunt, queue)), candidate), reason(stage)))
+    })?;
+    hunt.give_back_unneeded(true, justified)
 }
 
 /// The queues that the asker's rules could reach, with their candidates: its own, and under each ancestor the branches above their quota, as far as its own branch there would be an owner or
@@ -140,7 +150,10 @@ fn could_be_enough(hunt: &Hunt<'_, '_>, queues: &[Queue]) -> bool {
         hunt.pool.tree.available(&hunt.pool.after, hunt.ask.queue, *r).saturating_add(removable(hunt, queues, *r))
             >= *amount
     });
-    by_quota && hunt.could_be_placed(queues.iter().flat_map(|queue| queue.list.candidates.iter()))
+    by_quota
+        && hunt.could_be_placed(
+            queues.iter().flat_map(|queue| queue.list.candidates.iter().map(|candidate| candidate.job)),
+        )
 }
 
 fn reason(stage: Stage) -> Reason {

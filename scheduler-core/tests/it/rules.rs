@@ -4,7 +4,7 @@ use cardhour_domain::{CardShare, CardTime};
 use cardhour_scheduler_core::capacity::BandEffect;
 use cardhour_scheduler_core::policy::{Fairness, GiveBack, MinRun, MinRunTable, ShareRules};
 use cardhour_scheduler_core::snapshot::{Piece, Reservation};
-use cardhour_scheduler_core::{Policy, decide};
+use cardhour_scheduler_core::{Policy, audit, decide};
 
 use crate::table::{bare, check, check_pool, noon, read};
 
@@ -323,6 +323,88 @@ fn jobs_on_their_way_out_count_against_the_budget() {
     );
 }
 
+/// 3 ordinary jobs, 20 %: one. The owner of 4 lacks 2: the two jobs of 1 lose least and are two, the job of 2 is enough by itself.
+#[test]
+fn a_guarantee_is_met_by_one_large_job_where_only_one_may_be_ended() {
+    let pool = |large: &str| {
+        format!(
+            "queue a: 0
+             queue b: 4
+             host n1: 6
+             runs own in b: 2 on n1, pinned
+             runs small1 in a: 1 on n1, for 60 s
+             runs small2 in a: 1 on n1, for 60 s
+             runs large in a: 2 on n1, for 86400 s, {large}
+             waits x in b: 2"
+        )
+    };
+    let one = Policy { disruption_per_mille: Some(200), ..bare() };
+    check(&pool(""), &one, &["end large for x", "keep x x1 on n1 after large"]);
+    // Where the large one can't go, the two small ones would be enough, and only one of them may go: said as it is, with nobody ended for others.
+    check(&pool("pinned"), &one, &["wait x BudgetTooSmall"]);
+    // Where nobody of them may go at all, it isn't the budget that keeps them.
+    let pinned = pool("pinned").replace("for 60 s", "pinned");
+    check(&pinned, &one, &["wait x QuotaUsed"]);
+}
+
+/// By quota alone and priority, as by entitlement.
+#[test]
+fn a_guarantee_is_met_by_one_large_job_where_quota_alone_decides() {
+    check(
+        "queue pool: 0
+         queue a under pool: 0
+         queue b under pool: 6
+         runs small1 in a: 1, for 60 s
+         runs small2 in a: 1, for 60 s
+         runs large in a: 2, for 86400 s
+         runs own in b: 2, priority 9
+         waits x in b: 2",
+        &Policy { disruption_per_mille: Some(200), fairness: Fairness::None, ..bare() },
+        &["end large for x", "keep x x1 after large"],
+    );
+}
+
+/// Of 1,000 per mille of three jobs all may go; of 400 two, and the two largest are enough for 5 where any other two aren't.
+#[test]
+fn the_largest_jobs_go_where_only_a_few_may_be_ended() {
+    let pool = "queue a: 0
+         queue b: 9
+         host n1: 9
+         runs j1 in a: 1 on n1, for 10 s
+         runs j2 in a: 2 on n1, for 10 s
+         runs j3 in a: 2 on n1, for 10 s
+         runs j4 in a: 1 on n1, for 10 s
+         runs j5 in a: 3 on n1, for 10 s
+         waits x in b: 5";
+    check(
+        pool,
+        &Policy { disruption_per_mille: Some(400), ..bare() },
+        &["end j5 for x", "end j2 for x", "keep x x1 on n1 after j2 j5"],
+    );
+}
+
+#[test]
+fn a_job_of_a_queue_without_quota_is_not_told_that_it_is_within_it() {
+    let words = |text: &str| -> Vec<String> {
+        let pool = read(text);
+        let plan = decide(&pool, &bare());
+        assert_eq!(audit(&pool, &bare(), &plan), []);
+        plan.steps.iter().map(|step| step.words()).collect()
+    };
+    assert_eq!(
+        words("queue a: weight 1\nhost n1: 4\nwaits x in a: 1"),
+        ["x starts with 1 card on n1: the cards are free, and no quota speaks of them"]
+    );
+    assert_eq!(
+        words("queue org: 2\nqueue a under org: weight 1\nhost n1: 4\nwaits x in a: 1"),
+        ["x starts with 1 card on n1: it is within the quota of org, above its queue"]
+    );
+    assert_eq!(
+        words("queue a: 1\nhost n1: 4\nwaits x in a: 1"),
+        ["x starts with 1 card on n1: it is within its queue's quota"]
+    );
+}
+
 /// The owner is owed 4 and gets 1 in a round; its second job waits. A critical one doesn't.
 #[test]
 fn quota_is_called_back_in_steps_unless_a_critical_window_says_otherwise() {
@@ -478,6 +560,23 @@ fn a_job_asked_to_be_spread_is_spread() {
         &bare(),
         &["start x x2 on n1 n2", "start y x2 on n1"],
     );
+}
+
+/// Both hosts have a card's worth left: one a whole card, the other two halves.
+#[test]
+fn between_hosts_that_are_equally_full_a_share_breaks_no_whole_card() {
+    let mut pool = read(
+        "queue a: 4
+         host n1: 2
+         host n2: 2
+         runs r1 in a: 1 on n1
+         runs r2 in a: 0.5 on n2
+         runs r3 in a: 0.5 on n2
+         waits x in a: 0.5",
+    );
+    pool.running[1].pieces[0].cards = vec![0];
+    pool.running[2].pieces[0].cards = vec![1];
+    check_pool(&pool, &bare(), &["start x x1 on n2"]);
 }
 
 #[test]

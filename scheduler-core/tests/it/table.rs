@@ -75,7 +75,8 @@ pub fn bare() -> Policy {
     }
 }
 
-fn lines(plan: &Plan) -> Vec<String> {
+/// A plan as lines.
+pub fn lines(plan: &Plan) -> Vec<String> {
     plan.steps
         .iter()
         .map(|step| {
