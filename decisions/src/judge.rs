@@ -18,6 +18,9 @@ use std::collections::BTreeMap;
 /// A lease of a job of which neither records nor nodes know anything is kept for this long. Unit: milliseconds.
 const FORGOTTEN_AFTER_MS: i64 = 24 * 3_600_000;
 
+/// Leases and what is seen of them, by cluster.
+type Rounds = BTreeMap<Name, (BTreeMap<AttemptKey, Lease>, BTreeMap<AttemptKey, Observation>)>;
+
 /// A round in the making.
 pub(crate) struct Judging<'a> {
     input: RoundInput<'a>,
@@ -61,8 +64,7 @@ impl<'a> Judging<'a> {
         }
         self.let_go_of_what_is_gone();
         // By cluster: where one's telemetry is away, the others go on.
-        let mut rounds: BTreeMap<Name, (BTreeMap<AttemptKey, Lease>, BTreeMap<AttemptKey, Observation>)> =
-            BTreeMap::new();
+        let mut rounds = Rounds::new();
         let keys: Vec<AttemptKey> = self.jobs.keys().cloned().collect();
         for key in keys {
             if let Some(seen) = self.bring_up(&key) {
@@ -107,7 +109,10 @@ impl<'a> Judging<'a> {
     fn mode_of(&self, job: &RunningJob) -> (Mode, Option<String>) {
         let told = &job.told;
         let mode = self.input.policy.mode_of(self.input.mode, &told.cluster, told.queue.as_deref());
+        // Who isn't seen any more is what it was: its lease ends by that, not by another mode.
+        let was_act = || self.kept.get(&job.key).is_some_and(|kept| kept.mode == Mode::Act);
         match (mode, self.reached(job).order(&Name::new(), Deed::End, self.input.at)) {
+            (Mode::Act, Err(_)) if job.holder.is_none() && was_act() => (mode, None),
             (Mode::Act, Err(reason)) => (Mode::Notify, Some(reason)),
             (Mode::Off | Mode::Shadow | Mode::Notify, _) | (Mode::Act, Ok(_)) => (mode, None),
         }
@@ -262,7 +267,10 @@ impl<'a> Judging<'a> {
     /// Extensions, what became of a warning, checkpoints.
     fn add_what_people_said(&self, key: &AttemptKey, seen: &mut Observation) {
         let Kept { lease, mode, .. } = &self.kept[key];
-        for request in self.input.requests.iter().filter(|request| request.job == *key) {
+        // What was asked before it was called off was of what was called off.
+        let of_job = || self.input.requests.iter().filter(|request| request.job == *key);
+        let called_off = of_job().filter(|request| request.wish == Wish::Cancel).map(|request| request.at).max();
+        for request in of_job().filter(|request| called_off.is_none_or(|off| request.at > off)) {
             if let Wish::Extend { for_ms } = request.wish {
                 let (id, by) = (request.id.clone(), request.by.clone());
                 seen.extension_requests.push(ExtensionRequest { id, by, for_ms });
@@ -445,10 +453,7 @@ impl<'a> Judging<'a> {
     }
 
     /// Jobs that were stopped and are gone from the records: their devices are waited for.
-    fn wait_for_freed_cards(
-        &mut self,
-        rounds: &mut BTreeMap<Name, (BTreeMap<AttemptKey, Lease>, BTreeMap<AttemptKey, Observation>)>,
-    ) {
+    fn wait_for_freed_cards(&mut self, rounds: &mut Rounds) {
         for (key, kept) in self.kept.iter().filter(|(key, kept)| !self.jobs.contains_key(*key) && kept.freed.is_none())
         {
             let Phase::Stopping { .. } = kept.lease.phase() else { continue };

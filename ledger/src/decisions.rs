@@ -74,9 +74,8 @@ impl Ledger {
 }
 
 async fn decisions_of(snapshot: &Snapshot, from: Option<Timestamp>) -> Result<Vec<Decision>, Error> {
-    let is_late = |file: &FileView| {
-        from.is_none_or(|from| file.bounds("decided_at").is_none_or(|(_, last)| last >= from))
-    };
+    let is_late =
+        |file: &FileView| from.is_none_or(|from| file.bounds("decided_at").is_none_or(|(_, last)| last >= from));
     let mut names = Interned::default();
     let mut found = Vec::new();
     for (_, batches) in snapshot.read(is_late, None, &[]).await? {
@@ -102,12 +101,13 @@ mod tests {
         assert_eq!(ledger.decisions(None).await.unwrap(), []);
         assert_eq!(ledger.leases().await.unwrap(), []);
         assert!(!folder.path().join("decisions").exists());
-        let at = |s| Timestamp::from_unix_s(1_775_000_000 + s);
+        let at = |s: i64| Timestamp::from_unix_s(1_775_000_000 + s);
         let first = Decision::of_mode(at(0), Mode::Notify, "李雷".into());
         let second = Decision::of_mode(at(60), Mode::Act, "root".into());
-        assert_eq!(ledger.add_decisions(std::slice::from_ref(&first)).await.unwrap(), [first.clone()]);
+        let (of_first, of_second) = (vec![first.clone()], vec![second.clone()]);
+        assert_eq!(ledger.add_decisions(&of_first).await.unwrap(), of_first);
         let both = [first.clone(), second.clone(), second.clone()];
-        assert_eq!(ledger.add_decisions(&both).await.unwrap(), [second.clone()]);
+        assert_eq!(ledger.add_decisions(&both).await.unwrap(), of_second);
         let again = Ledger::open(place).await.unwrap();
         assert_eq!(again.decisions(None).await.unwrap(), [first, second.clone()]);
         assert_eq!(again.decisions(Some(at(1))).await.unwrap(), [second]);

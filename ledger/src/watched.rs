@@ -32,10 +32,16 @@ impl Reading {
                 match rows {
                     Rows::Devices(rows) => watched.seen.devices.extend(rows),
                     Rows::Observations(rows) => {
-                        watched.seen.observations.extend(rows.into_iter().filter(|row| row.during.overlap(during).is_some()));
+                        watched
+                            .seen
+                            .observations
+                            .extend(rows.into_iter().filter(|row| row.during.overlap(during).is_some()));
                     }
                     Rows::Watches(rows) => {
-                        watched.seen.watches.extend(rows.into_iter().filter(|row| row.during.overlap(during).is_some()));
+                        watched
+                            .seen
+                            .watches
+                            .extend(rows.into_iter().filter(|row| row.during.overlap(during).is_some()));
                     }
                     Rows::Samples(rows) => {
                         watched.samples.extend(rows.into_iter().filter(|row| row.during.overlap(during).is_some()));

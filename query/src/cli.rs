@@ -21,9 +21,9 @@ pub use deliver::DeliverArgs;
 pub use export::{ExportCommand, FileFormat, FocusArgs, StatementFilesArgs};
 pub use import::{ImportCommand, JobsArgs, MetricsArgs, MetricsFormat, OutputKind, SiteArgs, TableSource};
 pub use plan::PlanArgs;
-pub use reclaim::{DecisionsArgs, DecisionsCommand, ModeArgs, ReclaimArgs};
 pub use price::{PriceCommand, PriceTryArgs};
 pub use quote::QuoteArgs;
+pub use reclaim::{DecisionsArgs, DecisionsCommand, ModeArgs, ReclaimArgs};
 pub use replay::{PlacementArgs, QueueArgs, ReplayCommand};
 pub use report::{MeArgs, Output, ReconcileArgs, ReportArgs, SqlArgs, TraceArgs};
 pub use upkeep::{MaintainArgs, TokenArgs, VerifyArgs};
@@ -149,17 +149,23 @@ pub enum Command {
                             Quotas are in quotas.toml in the ledger's folder; docs/plan.md says how they are written and what a plan rests on.")]
     Plan(PlanArgs),
     /// Look for jobs that hold cards and do nothing: warn their owners, ask for checkpoints, take the cards back, as far as the mode goes
-    #[command(after_help = "Examples:\n  cardhour reclaim                        one look, as the services serve and up do each minute\n  \
+    #[command(
+        after_help = "Examples:\n  cardhour reclaim                        one look, as the services serve and up do each minute\n  \
                             cardhour reclaim --status\n  cardhour reclaim --since 2026-03-01     what would have been taken back\n\n\
                             The rule is in policy.toml in the ledger's folder; docs/reclaim.md says how it is written. Without one the mode is shadow: what would \
-                            be done is written down, and nobody is told. Exit code 1 when something couldn't be told or carried out.")]
+                            be done is written down, and nobody is told. Exit code 1 when something couldn't be told or carried out."
+    )]
     Reclaim(ReclaimArgs),
     /// List what was decided about idle jobs, and why; ask for more time; call something off
-    #[command(after_help = "Examples:\n  cardhour decisions --since 2026-03-05\n  cardhour decisions --job lab/4711 --format csv\n  \
-                            cardhour decisions extend lab/4711 --for 4h\n  cardhour decisions cancel lab/4711")]
+    #[command(
+        after_help = "Examples:\n  cardhour decisions --since 2026-03-05\n  cardhour decisions --job lab/4711 --format csv\n  \
+                            cardhour decisions extend lab/4711 --for 4h\n  cardhour decisions cancel lab/4711"
+    )]
     Decisions(DecisionsArgs),
     /// Show or set how far idle reclaim goes: off, shadow, notify or act
-    #[command(after_help = "Examples:\n  cardhour mode\n  cardhour mode notify\n  cardhour mode off      stops everything, also what was begun")]
+    #[command(
+        after_help = "Examples:\n  cardhour mode\n  cardhour mode notify\n  cardhour mode off      stops everything, also what was begun"
+    )]
     Mode(ModeArgs),
     /// Ask the tables in SQL, read-only
     #[command(

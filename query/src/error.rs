@@ -20,6 +20,7 @@ use cardhour_books::prices::{OtherCurrency, PriceFaults};
 use cardhour_books::reconcile::outside::OutsideError;
 use cardhour_books::slots::SlotsError;
 use cardhour_books::trace::TraceError;
+use cardhour_domain::Timestamp;
 use datafusion::error::DataFusionError;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -138,6 +139,12 @@ pub enum Error {
     NoLease {
         /// What was asked for.
         job: String,
+    },
+    /// A time of which no node told anything.
+    #[error("no node told anything after {since}, or up to then: there is nothing to play")]
+    NothingTold {
+        /// From when on.
+        since: Timestamp,
     },
     /// Neither an option nor the system says who asks.
     #[error("who asks? say it with --by USER")]
@@ -390,7 +397,9 @@ impl Error {
                 cardhour_ledger::Remedy::Caller => Remedy::Caller,
                 cardhour_ledger::Remedy::Operator => Remedy::Operator,
             },
-            Self::NoReport(_) | Self::NoLine(_) | Self::NoLease { .. } | Self::NoEntry(_) | Self::Trace(_) => Remedy::CallerNotFound,
+            Self::NoReport(_) | Self::NoLine(_) | Self::NoLease { .. } | Self::NoEntry(_) | Self::Trace(_) => {
+                Remedy::CallerNotFound
+            }
             Self::Request(_)
             | Self::Replay(_)
             | Self::Config(_)
@@ -408,6 +417,7 @@ impl Error {
             | Self::ReclaimPolicy { .. }
             | Self::ManyLeases { .. }
             | Self::NobodyAsks
+            | Self::NothingTold { .. }
             | Self::BudgetCurrency { .. }
             | Self::Map { .. }
             | Self::NoFormat(_)
@@ -489,6 +499,7 @@ impl Error {
             Self::ReclaimPolicy { .. } => "policy",
             Self::NoLease { .. } | Self::ManyLeases { .. } => "job",
             Self::NobodyAsks => "by",
+            Self::NothingTold { .. } => "bad-request",
             Self::Ledger(_) | Self::Engine { .. } => "ledger",
             Self::Map { .. }
             | Self::Input { .. }

@@ -24,13 +24,13 @@ use crate::books::Books;
 use crate::error::Error;
 use crate::events::Channel;
 use crate::settings_file;
-use carried::Carrier;
 use cardhour_decisions::decision::{Decision, DecisionKind, Mode};
 use cardhour_decisions::kept::KeptLease;
 use cardhour_decisions::policy::ReclaimPolicy;
 use cardhour_decisions::round::{Order, Request, RoundInput, RoundOutput, SeenCheckpoint, reads_from, round};
 use cardhour_domain::{Gap, Interval, Name, Reading, Timestamp};
 use cardhour_ledger::Watched;
+use carried::Carrier;
 use std::collections::BTreeMap;
 use told::Warned;
 
@@ -84,7 +84,10 @@ impl Books {
     }
 
     /// The attempts of the records that may hold cards now, and what nodes told of `during`. Without a node that tells anything there is no telemetry.
-    async fn seen_in(&self, during: Interval) -> Result<(Vec<cardhour_books::attempt::Attempt>, Option<Watched>), Error> {
+    async fn seen_in(
+        &self,
+        during: Interval,
+    ) -> Result<(Vec<cardhour_books::attempt::Attempt>, Option<Watched>), Error> {
         let reading = self.ledger().read().await?;
         let running = reading.running(during.end()).await?;
         Ok((running, reading.watched(during).await?))

@@ -118,6 +118,8 @@ struct Kind<'a> {
     min_workers: u32,
     preemptible: bool,
     critical: bool,
+    /// How long it runs, where room is kept for a gang: what ends in time may use it.
+    longest_ms: Option<i64>,
 }
 
 impl<'a> Round<'a> {
@@ -221,6 +223,7 @@ impl<'a> Round<'a> {
             min_workers: pending.min_workers,
             preemptible: pending.preemptible,
             critical: pending.critical.as_ref().is_some_and(|window| window.holds_at(self.pool.at())),
+            longest_ms: pending.longest_ms.filter(|_| !self.leftovers.heads.is_empty()),
         };
         if let Some((why, considered)) = self.hopeless.get(&kind) {
             let (why, considered) = (why.clone(), considered.clone());

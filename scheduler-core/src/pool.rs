@@ -66,6 +66,9 @@ pub(crate) struct Choice {
     pub each: Amounts,
 }
 
+/// Jobs and when each ends, the first first.
+pub(crate) type Ends = Rc<Vec<(Timestamp, JobAt)>>;
+
 /// The pool by number.
 pub(crate) struct Pool<'a> {
     pub snapshot: &'a Snapshot,
@@ -88,7 +91,7 @@ pub(crate) struct Pool<'a> {
     /// What of each queue could be taken for another's job, as found before: see [`Lists`].
     pub lists: Lists,
     /// Running jobs of each model of which it is known when they end, the first to end first. Found when it is first asked for.
-    ending: OnceCell<Vec<Rc<Vec<(Timestamp, JobAt)>>>>,
+    ending: OnceCell<Vec<Ends>>,
     /// Whether it was compared this round what jobs would lose, which changes with time alone.
     pub losses_compared: bool,
     /// Pending jobs whose queue the snapshot doesn't have.
@@ -147,7 +150,7 @@ impl<'a> Pool<'a> {
     }
 
     /// The running jobs of a model of which it is known when they end, the first to end first.
-    pub fn ending_of_model(&self, model: ResourceAt) -> Rc<Vec<(Timestamp, JobAt)>> {
+    pub fn ending_of_model(&self, model: ResourceAt) -> Ends {
         let all = self.ending.get_or_init(|| {
             let mut all = vec![Vec::new(); self.resources.len()];
             for (at, job) in self.jobs.iter().enumerate() {

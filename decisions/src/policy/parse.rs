@@ -529,7 +529,7 @@ mode = "kill"
                 "6 opt_out[1].owner",
                 "6 opt_out[1].until",
                 "10 opt_out[2]",
-                "15 act.mode",
+                "16 act.mode",
             ]
         );
     }

@@ -391,8 +391,8 @@ fn r22_labels_that_name_another_than_who_was_seen_on_the_card_move_nothing() {
     assert_eq!(lab.alerts, ["owner_unproven"]);
     // A source of labels that looks for no holders itself proves nothing.
     let mut lab = Lab::new(1);
-    let mut imported = |_: i64, told: &mut Minute| told.watches.clear();
-    let said = lab.tell(1..200, &mut imported);
+    let imported = |_: i64, told: &mut Minute| told.watches.clear();
+    let said = lab.tell(1..200, imported);
     assert!(said.iter().all(|word| word.ends_with("alert")), "{said:?}");
     assert_eq!((lab.warnings.len(), lab.orders.len()), (0, 0));
 }

@@ -68,9 +68,8 @@ const ALL: Faults =
     Faults { gap: 10, late: 20, doubled: 50, warning_fails: 200, killed_after: 50, killed_before: 50, hour_away: true };
 
 fn policy() -> ReclaimPolicy {
-    let mut policy = ReclaimPolicy::default();
     // A row that comes later than this is too late; it makes the rounds of a test shorter.
-    policy.stale_after_ms = 10 * MINUTE;
+    let mut policy = ReclaimPolicy { stale_after_ms: 10 * MINUTE, ..ReclaimPolicy::default() };
     // A site that wants its cards back: a model that is loaded has no longer lease, and an answer is waited for half an hour.
     let own = |times: &mut ClassPolicy| {
         times.loaded_lease_ms = times.lease_ms;

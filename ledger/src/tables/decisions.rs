@@ -54,7 +54,8 @@ pub(crate) fn batch(rows: &[Decision]) -> RecordBatch {
 pub(crate) fn rows(batch: &RecordBatch, names: &mut Interned) -> Result<Vec<Decision>, Error> {
     let rows = Rows::new(DECISIONS.name, batch);
     let texts = |column: &str| rows.text(column);
-    let (ids, kinds, of, clusters) = (texts("decision_id")?, texts("kind")?, texts("of_decision_id")?, texts("cluster")?);
+    let (ids, kinds, of, clusters) =
+        (texts("decision_id")?, texts("kind")?, texts("of_decision_id")?, texts("cluster")?);
     let (keys, jobs, orgs, projects) = (texts("attempt_key")?, texts("job_id")?, texts("org")?, texts("project")?);
     let (users, queues, classes) = (texts("user")?, texts("queue")?, texts("class")?);
     let (phases_from, phases_to, actions) = (texts("phase_from")?, texts("phase_to")?, texts("action")?);

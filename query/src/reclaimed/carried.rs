@@ -11,8 +11,8 @@ use cardhour_actuators::sight::Sight;
 use cardhour_actuators::slurm::{Slurm, SlurmSettings};
 use cardhour_actuators::{Action, DecisionId, FileJournal, Guards, Journal, Past, Round, Standing, Worlds};
 use cardhour_decisions::decision::{Decision, Mode};
-use cardhour_decisions::policy::{ActPolicy, KubernetesPolicy, SlurmPolicy};
 use cardhour_decisions::policy::ReclaimPolicy;
+use cardhour_decisions::policy::{ActPolicy, KubernetesPolicy, SlurmPolicy};
 use cardhour_decisions::round::{Order, Place};
 use cardhour_domain::Name;
 use std::collections::BTreeSet;
@@ -117,9 +117,8 @@ fn carry_on(
 fn ended(known: &[Decision], journal: &FileJournal) -> Vec<Decision> {
     let told: BTreeSet<&Name> = known.iter().filter_map(|decision| decision.of_decision.as_ref()).collect();
     let newest = known.iter().map(|decision| decision.at).max();
-    let is_young = |decision: &&Decision| {
-        newest.is_none_or(|newest| newest.unix_ms() - decision.at.unix_ms() <= TELLS_FOR_MS)
-    };
+    let is_young =
+        |decision: &&Decision| newest.is_none_or(|newest| newest.unix_ms() - decision.at.unix_ms() <= TELLS_FOR_MS);
     let row = |decision: &Decision| {
         let past = journal.past(&DecisionId::new(&*decision.id))?;
         let what: Name = match &past.standing {

@@ -1,8 +1,8 @@
 //! Leases and decisions as tables for people and programs.
 
 use crate::books::Books;
-use cardhour_books::table::{Column, Kind, Table, Value};
 use cardhour_books::report::local;
+use cardhour_books::table::{Column, Kind, Table, Value};
 use cardhour_decisions::decision::{Decision, Mode};
 use cardhour_decisions::kept::KeptLease;
 use cardhour_domain::{CardShare, CardTime, Name, Timestamp};

@@ -6,7 +6,6 @@
 
 use crate::books::Books;
 use crate::error::Error;
-use crate::request::RequestError;
 use cardhour_books::attempt::Attempt;
 use cardhour_books::observed::Seen;
 use cardhour_books::report::local;
@@ -37,7 +36,7 @@ impl Books {
         };
         let told_until = watched.samples.iter().map(|sample| sample.during.end()).max();
         let until = until.into_iter().chain(told_until).min().unwrap_or(since);
-        let Some(during) = Interval::new(since, until) else { return Err(RequestError::EmptySpan.into()) };
+        let Some(during) = Interval::new(since, until) else { return Err(Error::NothingTold { since }) };
         let attempts = reading.held_in(during).await?;
         let past = Past::of(watched, attempts);
         let playing = tokio::task::spawn_blocking(move || play(&policy, &past, during));
@@ -78,11 +77,14 @@ impl Books {
             ("worked_again_at", Kind::Text),
         ];
         let rows: Vec<Vec<Value>> = rows.collect();
-        let freed: CardTime = stops.iter().map(Stop::freed).fold(CardTime::default(), |sum, time| sum + time);
+        let freed: CardTime = stops.iter().map(Stop::freed).fold(CardTime::ZERO, |sum, time| sum + time);
         let again = stops.iter().filter(|stop| stop.worked_at.is_some()).count();
         let notes = vec![
             format!("{} jobs would have been stopped, {} card-hours freed", stops.len(), freed.card_hours().round_dp(2)),
-            format!("{again} of them worked again later: what was taken from those would have been missed"),
+            match again {
+                0 => "none of them worked again later".to_owned(),
+                again => format!("{again} of them worked again later, wrongly stopped: their owners would have missed the cards"),
+            },
             "played as if every warning had been delivered and nobody had asked for more time; nothing was written, told or done".to_owned(),
         ];
         Table {
@@ -111,8 +113,8 @@ struct Stop {
 impl Stop {
     /// Card-time between the stop and when the job let go by itself.
     fn freed(&self) -> CardTime {
-        let ms = self.held_until.ms_since(self.decision.at).max(0);
-        self.decision.cards.map_or_else(CardTime::default, |cards| cards.over_ms(ms))
+        let time = Interval::new(self.decision.at, self.held_until).zip(self.decision.cards);
+        time.map_or(CardTime::ZERO, |(time, cards)| CardTime::of(cards, time))
     }
 }
 
@@ -197,18 +199,20 @@ fn play(policy: &ReclaimPolicy, past: &Past, during: Interval) -> Vec<Stop> {
         });
         for decision in output.decisions {
             let Some(key) = decision.attempt_key.clone() else { continue };
-            if &*decision.action == "stop" {
-                stops.entry(key).or_insert(Stop { held_until: decision.at, worked_at: None, decision });
+            match (&*decision.action, stops.get_mut(&key)) {
+                ("stop", None) => {
+                    stops.insert(key, Stop { held_until: decision.at, worked_at: None, decision });
+                }
+                // Only work that was seen undoes a stop.
+                ("withdraw", Some(stop)) if decision.phase_from.as_deref() == Some("stopping") => {
+                    stop.worked_at.get_or_insert(decision.at);
+                }
+                _ => {}
             }
         }
         for lease in &output.leases {
             if let Some(stop) = stops.get_mut(&lease.attempt_key) {
                 stop.held_until = at;
-            }
-        }
-        for alert in output.alerts.iter().filter(|alert| &*alert.alert == "works_after_stop") {
-            if let Some(stop) = alert.job.as_ref().and_then(|job| stops.get_mut(job)) {
-                stop.worked_at.get_or_insert(at);
             }
         }
         kept = output.leases;

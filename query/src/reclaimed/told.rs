@@ -47,7 +47,9 @@ impl Warned {
         }
         let is_known = |event: &Event, before: &[&ToldAlert]| {
             let labels = event.label_text();
-            before.iter().any(|told| *told.alert == *event.name && told.labels == labels && *told.news == *event.news.name())
+            before
+                .iter()
+                .any(|told| *told.alert == *event.name && told.labels == labels && *told.news == *event.news.name())
         };
         let told = events::tell(books, channels, |before| {
             all.iter().filter(|event| !is_known(event, before)).cloned().collect()
@@ -156,5 +158,9 @@ fn of_operator(alert: &OperatorAlert, at: Timestamp, zone: Zone) -> Event {
 /// A word that a shell takes as it is.
 fn shell_word(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-:@%+=".contains(c);
-    if !text.is_empty() && text.chars().all(is_plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', "'\\''")) }
+    if !text.is_empty() && text.chars().all(is_plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
+    }
 }

@@ -52,7 +52,9 @@ pub(super) async fn decisions(scene: &Scene, args: &DecisionsArgs) -> Result<Exi
         Some(DecisionsCommand::Extend { job, for_ms, by }) => {
             ask(&books, job, Wish::Extend { for_ms: *for_ms }, who(scene, by.as_deref())?).await?;
         }
-        Some(DecisionsCommand::Cancel { job, by }) => ask(&books, job, Wish::Cancel, who(scene, by.as_deref())?).await?,
+        Some(DecisionsCommand::Cancel { job, by }) => {
+            ask(&books, job, Wish::Cancel, who(scene, by.as_deref())?).await?
+        }
     }
     Ok(Exit::Done)
 }

@@ -30,6 +30,7 @@ mod plan;
 mod prices;
 mod questions;
 mod readers;
+mod reclaim;
 mod reconciled_with;
 mod replay;
 mod same_books;

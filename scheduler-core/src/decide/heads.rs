@@ -22,7 +22,8 @@ impl Round<'_> {
         let model = choice.need.model;
         let has_one = self.leftovers.heads.iter().any(|head| head.need.model == model);
         let amounts = times(&choice.each, workers);
-        let quota = self.pool.fits_quota(ask.queue, &amounts, View::After) || self.is_within_own_quota(ask.queue, &amounts);
+        let quota =
+            self.pool.fits_quota(ask.queue, &amounts, View::After) || self.is_within_own_quota(ask.queue, &amounts);
         if has_one || !self.pool.rooms.counted() || choice.need.parts == 0 || !quota {
             return;
         }

@@ -195,6 +195,10 @@ pub(super) fn hold(pool: &mut Pool<'_>, ask: &Ask<'_>, kept: &Reservation) -> Op
         return None;
     }
     let spots = if pool.rooms.counted() { pool.free_spots(choice, &kept.pieces, View::After)? } else { Vec::new() };
+    // A reservation that doesn't say where all its workers go keeps nothing where hosts are counted.
+    if pool.rooms.counted() && spots.len() != workers as usize {
+        return None;
+    }
     pool.promise(ask.queue, choice, workers, &spots);
     Some(Held { choice: choice.clone(), workers, spots })
 }
