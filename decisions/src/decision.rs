@@ -64,7 +64,7 @@ pub struct Decision {
     pub phase_from: Option<Name>,
     /// Where it is.
     pub phase_to: Option<Name>,
-    /// What is done or told, in a word: see [`crate::round`].
+    /// What is done or told, in a word: see [`mod@crate::round`].
     pub action: Name,
     /// The warning's number, where it is of one.
     pub notice: Option<u32>,
