@@ -6,7 +6,7 @@ use super::{About, DeliveryTally};
 use crate::delivery::Trouble;
 use crate::holders::LookEventKind;
 use crate::probe::nvml::DriverStatus;
-use crate::probe::{Calls, Hung};
+use crate::probe::{Calls, DeadCard, Hung};
 use crate::spool::ByStream;
 use cardhour_domain::{EventKind, Gap, Reading, Stream};
 use std::collections::BTreeMap;
@@ -178,7 +178,7 @@ impl Own<'_> {
         )?;
         let cards = snapshot.devices.iter().filter(|device| device.is_card()).count();
         families.one(gauge("cardhour_collector_cards", "", "Cards that were seen since the start"), cards as f64)?;
-        dead(families, snapshot)?;
+        dead(families, &snapshot.dead)?;
         families.one(
             gauge(
                 "cardhour_collector_watched_cards",
@@ -209,11 +209,11 @@ impl Own<'_> {
 /// Why a card may not answer: what calls that look for it can end with.
 const DEAD_FOR: [Gap; 5] = [Gap::CardLost, Gap::DriverError, Gap::NoPermission, Gap::NotSupported, Gap::TimedOut];
 
-fn dead(families: &mut Families<'_>, snapshot: &Snapshot) -> fmt::Result {
-    let count = |gap: Gap| snapshot.dead.iter().filter(|card| card.gap == gap).count() as f64;
+fn dead(families: &mut Families<'_>, cards: &[DeadCard]) -> fmt::Result {
+    let count = |gap: Gap| cards.iter().filter(|card| card.gap == gap).count() as f64;
     families.write(DEAD, DEAD_FOR.map(|gap| (&[][..], Some(("reason", gap.name())), count(gap))))?;
     let places: Vec<([Label<'_>; 1], Gap)> =
-        snapshot.dead.iter().filter_map(|card| Some(([("pci_bus_id", card.place.as_deref()?)], card.gap))).collect();
+        cards.iter().filter_map(|card| Some(([("pci_bus_id", card.place.as_deref()?)], card.gap))).collect();
     families.write(DEAD_PLACES, places.iter().map(|(place, gap)| (&place[..], Some(("reason", gap.name())), 1.0)))
 }
 
@@ -352,6 +352,44 @@ fn resident_bytes() -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use prometheus_client::collector::Collector;
+    use prometheus_client::encoding::{DescriptorEncoder, text};
+    use prometheus_client::registry::Registry;
+
+    #[derive(Debug)]
+    struct Dead(Vec<DeadCard>);
+
+    impl Collector for Dead {
+        fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+            dead(&mut Families::new(encoder), &self.0)
+        }
+    }
+
+    /// Of three dead cards the bus tells where two are: all are counted, and two have their place.
+    #[test]
+    fn a_dead_card_has_a_series_with_its_place_where_the_bus_tells_it() {
+        let card = |place: Option<&str>, gap| DeadCard { place: place.map(Into::into), gap };
+        let cards = [
+            card(Some("00000000:12:00.0"), Gap::CardLost),
+            card(None, Gap::CardLost),
+            card(Some("00000000:13:00.0"), Gap::TimedOut),
+        ];
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(Dead(cards.into())));
+        let mut page = String::new();
+        text::encode(&mut page, &registry).unwrap();
+        let of = |name: &str| page.lines().filter(|line| line.starts_with(name)).collect::<Vec<_>>();
+        assert_eq!(
+            of("cardhour_collector_dead_card_info"),
+            [
+                "cardhour_collector_dead_card_info{pci_bus_id=\"00000000:12:00.0\",reason=\"card_lost\"} 1",
+                "cardhour_collector_dead_card_info{pci_bus_id=\"00000000:13:00.0\",reason=\"timed_out\"} 1",
+            ]
+        );
+        let counts = of("cardhour_collector_dead_cards");
+        assert!(counts.contains(&"cardhour_collector_dead_cards{reason=\"card_lost\"} 2"), "{counts:?}");
+        assert!(counts.contains(&"cardhour_collector_dead_cards{reason=\"no_permission\"} 0"), "{counts:?}");
+    }
 
     #[test]
     fn the_kernel_says_what_this_process_takes() {
