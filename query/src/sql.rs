@@ -2,6 +2,8 @@
 //!
 //! Nothing but the tables can be named: no files, no other stores. Start at [`run`].
 
+mod views;
+
 use crate::answer::Rows;
 use crate::config::{SqlLimits, duration_text};
 use crate::error::Error;
@@ -37,7 +39,7 @@ pub async fn run(
 ) -> Result<Rows, Error> {
     let query = query.to_owned();
     let answer = async move {
-        let session = session(tables, made, limits).await?;
+        let session = session(tables, made, &query, limits).await?;
         let plan = plan(session.state(), &query).await?;
         let options = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
         options.verify_plan(&plan).map_err(|_| Error::SqlWrites)?;
@@ -87,6 +89,7 @@ fn engine() -> Result<&'static Runtime, Error> {
 async fn session(
     tables: Vec<(&'static str, DeltaTable)>,
     made: Vec<(&'static str, RecordBatch)>,
+    query: &str,
     limits: SqlLimits,
 ) -> Result<SessionContext, Error> {
     let memory = usize::try_from(limits.memory_mib.saturating_mul(1 << 20)).unwrap_or(usize::MAX);
@@ -113,6 +116,7 @@ async fn session(
     for (name, rows) in made {
         session.register_batch(name, rows).map_err(of_session)?;
     }
+    views::register(&session, query).await.map_err(of_session)?;
     Ok(session)
 }
 

@@ -41,4 +41,5 @@ mod slurm;
 mod statements;
 mod traces;
 mod verify;
+mod views;
 mod zones;
