@@ -134,6 +134,7 @@ fn t14_a_late_job_and_another_owner_are_corrections_in_april_and_march_keeps_its
     assert!(!april.0[1]["original_entry"].is_empty() && april.0[0]["original_entry"].is_empty());
     let traced = site.ok(&format!("trace {}", april.0[1]["entry_id"]));
     assert!(traced.contains("was 740.00 CNY for 40 card-hours, is 37.00 CNY for 2 card-hours"), "{traced}");
+    assert!(["lab/101/", "lab/105/"].iter().all(|attempt| traced.contains(attempt)), "whose doing it is: {traced}");
     site.ok("verify");
 }
 

@@ -2,7 +2,7 @@
 
 use crate::demo;
 use crate::site::{Answer, Rows, Site, answer, map, micros, shared};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -197,13 +197,53 @@ fn version_1_4_answers_every_query_of_a_public_library() {
     for file in
         [folder.join("focus-1.4-2025-10-cost-and-usage.csv"), parquet.join("focus-1.4-2025-10-cost-and-usage.parquet")]
     {
-        let Answer { code, out, err } =
-            answer(Command::new(&python).args(["-c", QUERIES, "1.4"]).arg(&file).stdin(Stdio::null()));
-        assert_eq!(code, Some(0), "{}\n{out}\n{err}", file.display());
-        let counts: Vec<u32> = out.split_whitespace().map(|count| count.parse().unwrap()).collect();
-        let [queries, answered] = counts[..] else { panic!("{out}") };
-        assert_eq!(queries, 66);
-        assert!(answered > 20, "{answered} of {queries} gave rows");
+        assert_answers(&python, &file);
+    }
+}
+
+/// Asserts that every query of the public library runs on a file of version 1.4.
+#[track_caller]
+fn assert_answers(python: &Path, file: &Path) {
+    let Answer { code, out, err } =
+        answer(Command::new(python).args(["-c", QUERIES, "1.4"]).arg(file).stdin(Stdio::null()));
+    assert_eq!(code, Some(0), "{}\n{out}\n{err}", file.display());
+    let counts: Vec<u32> = out.split_whitespace().map(|count| count.parse().unwrap()).collect();
+    let [queries, answered] = counts[..] else { panic!("{out}") };
+    assert_eq!(queries, 66);
+    assert!(answered > 20, "{answered} of {queries} gave rows");
+}
+
+/// The demo with all that a policy can have: refunds, idle and reserved cards, a discount, costs with a credit, and corrections of a closed September.
+#[test]
+fn a_month_with_every_kind_of_entry_passes_the_validator_and_answers_the_queries() {
+    let site = Site::new();
+    site.ok("demo --no-serve --seed 7 --month 2025-10");
+    let policy = "[capacity]\nfree = \"shared\"\nreserved = \"owner\"\n\
+        [refunds]\nnode_fail = \"1\"\nfatal_xid = \"1\"\npreempted = \"0.5\"\n\
+        [efficiency]\npolicy = \"discount\"\n[[efficiency.tier]]\nat_least = \"0.3\"\npart = \"0.05\"\n";
+    std::fs::write(site.ledger().join("billing.toml"), policy).unwrap();
+    let costs = "month,name,org,project,quantity,unit,unit_price,tariff_per_kwh,amount,currency,reason\n\
+        2025-10,rent,,,,,,,8000.00,CNY,\n\
+        2025-10,power,,,,,,0.71,,CNY,\n\
+        2025-10,storage,meridian-bio,cryo-em,12.5,TiB-month,20.00,,,CNY,\n\
+        2025-10,credit note,lumen-robotics,,,,,,-150.00,CNY,late tickets\n";
+    site.import(&format!("costs {}", site.file("costs.csv", costs)));
+    site.ok("close --month 2025-09 --by ann --sign-off first");
+    let late = "job_id,org,project,user,cards,model,started_at,ended_at,state,cluster\n\
+        late1,lumen-robotics,grasping,ann,2,h200,2025-09-10T01:00:00Z,2025-09-10T05:00:00Z,completed,demo-sim\n";
+    site.import(&format!("jobs {} --format csv --as-of 2025-11-01T00:00:00Z", site.file("late.csv", late)));
+
+    let entries = Rows::parse(&site.ok("statement --month 2025-10 --entries --format csv"));
+    let kinds: BTreeSet<&str> = entries.0.iter().map(|row| row["kind"].as_str()).collect();
+    assert_eq!(kinds, ["charge", "correction", "cost_item", "efficiency", "idle", "refund"].into());
+    let old = export(&site, "--month 2025-10 --focus-version 1.2 --format parquet", "old");
+    let new = export(&site, "--month 2025-10 --focus-version 1.4", "new").join("focus-1.4-2025-10-cost-and-usage.csv");
+    assert_adds_up(&site, "2025-10", &rows(&new));
+    let closed = export(&site, "--month 2025-09 --focus-version 1.2 --format parquet", "closed");
+    if let Some(python) = focus_python() {
+        assert_valid(&python, &old.join("focus-1.2-2025-10-cost-and-usage.parquet"));
+        assert_valid(&python, &closed.join("focus-1.2-2025-09-cost-and-usage.parquet"));
+        assert_answers(&python, &new);
     }
 }
 
