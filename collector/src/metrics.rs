@@ -8,6 +8,7 @@
 //! the names of DCGM's exporter. Labels are bounded: UUIDs, names of models and profiles, closed lists. Who holds a device is a series of its own,
 //! so that the device's go on when the holder changes.
 
+mod capabilities;
 mod dcgm;
 mod devices;
 mod family;

@@ -144,6 +144,10 @@ impl Percent {
     /// 100 %.
     pub const WHOLE: Self = Self(100_000);
 
+    /// Beside a duty cycle of this or more, a performance monitor that says 0 has stopped counting: it does after some errors, and kernels that run half
+    /// of the time leave a trace in it.
+    pub const REFUTES_NO_ACTIVITY: Self = Self(50_000);
+
     /// From thousandths of a percent. None below 0 and above 100 %: a driver's garbage is a gap, not a reading.
     pub fn from_thousandths(thousandths: i32) -> Option<Self> {
         (0..=Self::WHOLE.0).contains(&thousandths).then_some(Self(thousandths))

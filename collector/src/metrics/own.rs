@@ -1,14 +1,15 @@
 //! What the collector tells of itself. These series stay while ticks don't come: they say so.
 
+use super::capabilities::capabilities;
 use super::family::{Families, Family, Label, counter, gauge};
-use super::snapshot::{Device, Snapshot};
+use super::snapshot::Snapshot;
 use super::{About, DeliveryTally};
 use crate::delivery::Trouble;
 use crate::holders::LookEventKind;
 use crate::probe::nvml::DriverStatus;
 use crate::probe::{Calls, DeadCard, Hung};
 use crate::spool::ByStream;
-use cardhour_domain::{EventKind, Gap, Reading, Stream};
+use cardhour_domain::{EventKind, Gap, Stream};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
@@ -271,37 +272,6 @@ fn spool(families: &mut Families<'_>, snapshot: &Snapshot, about: &About) -> fmt
         families.one(family, value as f64)?;
     }
     Ok(())
-}
-
-/// What can be missing of a device, and why it is of this one.
-fn capabilities(device: &Device) -> Vec<(&'static str, Option<Gap>)> {
-    let state = &device.state;
-    let sample = |pick: fn(&cardhour_domain::Sample) -> Option<Gap>| device.sample.as_ref().and_then(pick);
-    let mut all = vec![("processes", gap(&device.processes)), ("memory", gap(&state.memory_used_bytes))];
-    if !device.is_cut {
-        all.push(("activity", sample(|sample| gap(&sample.sm_active_pct))));
-        all.push(("performance_monitor", gap(&state.gpm.sm_active_pct)));
-    }
-    if device.is_card() {
-        all.extend([
-            ("energy_counter", gap(&state.energy_mj_total)),
-            ("power", gap(&state.power_mw)),
-            ("temperature", gap(&state.temperature_c)),
-            ("clocks", gap(&state.sm_clock_mhz)),
-            ("nvlink", gap(&state.nvlink_tx_kib_total)),
-            ("pcie", gap(&state.pcie_tx_bytes_total)),
-            ("ecc", gap(&state.health.ecc.uncorrected_volatile_total)),
-            ("events", gap(&state.last_xid)),
-        ]);
-    }
-    all
-}
-
-fn gap<T>(reading: &Reading<T>) -> Option<Gap> {
-    match reading {
-        Reading::Seen(_) => None,
-        Reading::Missing(gap) => Some(*gap),
-    }
 }
 
 fn missing(families: &mut Families<'_>, snapshot: &Snapshot) -> fmt::Result {

@@ -1,6 +1,7 @@
 //! From ticks to snapshots: what has to be remembered from one to the next.
 
 use super::Board;
+use super::capabilities::{Refused, needs};
 use super::snapshot::{Device, Holding, Snapshot, Tally};
 use crate::holders::{Held, Look, LookEventKind};
 use crate::probe::{DeviceState, Rows, TickReadings};
@@ -33,6 +34,7 @@ pub struct Teller {
     holders: Vec<Holding>,
     unshown_holders: u64,
     watched: BTreeSet<Name>,
+    refused: Refused,
 }
 
 impl Teller {
@@ -49,6 +51,7 @@ impl Teller {
             holders: Vec::new(),
             unshown_holders: 0,
             watched: BTreeSet::new(),
+            refused: Refused::default(),
         }
     }
 
@@ -90,6 +93,9 @@ impl Teller {
             device.told = self.devices.get(uuid).cloned();
             device.sample = self.samples.get(uuid).filter(|_| !is_silent).cloned();
             devices.push(device);
+        }
+        for (capability, count) in self.refused.news(&devices) {
+            tracing::warn!(capability, devices = count, "may not be read: {}", needs(capability));
         }
         self.board.hang(Snapshot {
             hung_up_at: Instant::now(),

@@ -35,10 +35,9 @@ pub fn duty_cycle(duty_pct: Reading<Percent>, evidence: Evidence) -> Reading<Per
 
 /// Activity by the performance monitor, unless the duty cycle contradicts it: after some errors the monitor stays at nothing while kernels run.
 pub fn activity(active_pct: Reading<Percent>, evidence: Evidence) -> Reading<Percent> {
-    let nearly_whole = 95_000;
     match (active_pct, evidence.duty_pct) {
         (Reading::Seen(active), Reading::Seen(duty))
-            if active.thousandths() == 0 && duty.thousandths() >= nearly_whole =>
+            if active.thousandths() == 0 && duty >= Percent::REFUTES_NO_ACTIVITY =>
         {
             // A latched duty cycle contradicts nothing.
             duty_cycle(evidence.duty_pct, evidence).seen().map_or(active_pct, |_| Reading::Missing(Gap::Implausible))
@@ -106,6 +105,10 @@ mod tests {
     #[test]
     fn a_monitor_at_nothing_is_doubted_while_kernels_run_and_believed_beside_a_latched_duty_cycle() {
         assert_eq!(activity(none(), evidence(WHOLE, 1, 400)), DOUBTED);
+        let duty = |percent: i32| Reading::Seen(Percent::from_thousandths(percent * 1000).unwrap());
+        assert_eq!(activity(none(), evidence(duty(60), 1, 300)), DOUBTED);
+        // Short kernels with long waits between them can be below what the monitor shows.
+        assert_eq!(activity(none(), evidence(duty(10), 1, 100)), none());
         assert_eq!(activity(none(), evidence(WHOLE, 0, 75)), none());
         assert_eq!(activity(none(), evidence(none(), 1, 75)), none());
     }

@@ -235,6 +235,8 @@ pub(crate) enum FaultKind {
     IndexesReversed,
     /// Who asks may not.
     NoPermission,
+    /// Who asks may not list the processes of a card that is cut; those of an instance they may.
+    ParentListRefused,
     /// Process lists grow between the call that asks for the count and the next.
     CountRace,
     /// A ring whose stamps stand still.

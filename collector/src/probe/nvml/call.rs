@@ -251,7 +251,15 @@ impl Line {
 
     /// Whether this call has been found to be missing on this device.
     pub fn is_off(&self, call: Call) -> bool {
-        matches!(self.known[call as usize], Known::Off(_))
+        self.off(call).is_some()
+    }
+
+    /// Why this call isn't made on this device any more.
+    pub fn off(&self, call: Call) -> Option<Gap> {
+        match self.known[call as usize] {
+            Known::Off(gap) => Some(gap),
+            Known::Nothing | Known::Works => None,
+        }
     }
 
     /// Forgets what the device can't: it was cut anew, and that changes what it has.

@@ -85,10 +85,10 @@ impl Fault {
                 | code::NO_PERMISSION
                 | code::NOT_FOUND
                 | code::FUNCTION_NOT_FOUND
-                | code::NO_DATA
                 | code::ARGUMENT_VERSION_MISMATCH
-                | code::DEPRECATED
-                | code::NOT_READY => Class::Benign,
+                | code::DEPRECATED => Class::Benign,
+                // It has no answer yet.
+                code::NO_DATA | code::NOT_READY => Class::Retry,
                 _ => Class::Retry,
             },
         }
@@ -110,11 +110,9 @@ impl Fault {
                 code::NOT_SUPPORTED
                 | code::NOT_FOUND
                 | code::FUNCTION_NOT_FOUND
-                | code::NO_DATA
                 | code::INVALID_ARGUMENT
                 | code::ARGUMENT_VERSION_MISMATCH
-                | code::DEPRECATED
-                | code::NOT_READY => Gap::NotSupported,
+                | code::DEPRECATED => Gap::NotSupported,
                 _ => Gap::DriverError,
             },
         }
@@ -184,9 +182,10 @@ mod tests {
     #[test]
     fn codes_that_the_wrapper_does_not_know_keep_their_meaning() {
         let class = |code| Fault::from(NvmlError::from(code)).class(false);
-        assert_eq!([25, 26, 27].map(class), [Class::Benign; 3]);
+        assert_eq!([25, 26].map(class), [Class::Benign; 2]);
         assert_eq!([28, 29].map(class), [Class::Device; 2]);
-        assert_eq!([23, 24, 30].map(class), [Class::Retry; 3]);
+        // What isn't ready or has no data yet (27, 21) has them later.
+        assert_eq!([21, 23, 24, 27, 30].map(class), [Class::Retry; 5]);
         // An architecture newer than the wrapper is no code of NVML.
         assert_eq!(Fault::from(NvmlError::UnexpectedVariant(12)), Fault::Garbage);
     }

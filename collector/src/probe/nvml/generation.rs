@@ -141,7 +141,7 @@ impl<'a, 'nvml> Generation<'a, 'nvml> {
                 continue;
             }
             if lists {
-                listings.push(card.list(&mut self.tools, self.lists - 1, &mut processes));
+                listings.extend(card.list(&mut self.tools, at, self.lists - 1, &mut processes));
             }
             card.read(&mut self.tools, at, pace, self.ticks, &mut devices);
             let active_vgpus = card.list_vgpus(&mut self.tools, &mut vgpus);

@@ -3,6 +3,7 @@
 use super::call::{Call, Line};
 use super::card::Tools;
 use super::raw::{Handle, ListedProcess, ProcessList};
+use super::slices::Slice;
 use crate::holders::{DeviceProcess, ProcessKind};
 use crate::probe::{CardListing, DeviceId, MigPlace, Moment};
 use cardhour_domain::{Gap, Name, Reading};
@@ -10,6 +11,15 @@ use std::collections::{BTreeMap, HashMap};
 
 /// Lists beside the compute list are asked for at every so many lists while they are empty: the driver walks all of its clients for each.
 const OTHER_LISTS_EVERY: u32 = 4;
+
+const LISTS: [(ProcessList, Call, ProcessKind); 3] = [
+    (ProcessList::Compute, Call::ComputeProcesses, ProcessKind::Compute),
+    (ProcessList::Graphics, Call::GraphicsProcesses, ProcessKind::Graphics),
+    (ProcessList::Mps, Call::MpsProcesses, ProcessKind::Mps),
+];
+
+/// By process and device, what it is there and the memory that it has.
+type Listed = BTreeMap<(u32, Name), (ProcessKind, Option<u64>)>;
 
 /// What is known of a card's processes since the last list.
 #[derive(Debug)]
@@ -74,16 +84,9 @@ impl Processes {
         turn: u32,
         out: &mut Vec<DeviceProcess>,
     ) -> CardListing {
-        let mut seen: BTreeMap<(u32, Name), (ProcessKind, Option<u64>)> = BTreeMap::new();
-        let mut complete = Reading::Seen(());
-        let lists = [
-            (ProcessList::Compute, Call::ComputeProcesses, ProcessKind::Compute),
-            (ProcessList::Graphics, Call::GraphicsProcesses, ProcessKind::Graphics),
-            (ProcessList::Mps, Call::MpsProcesses, ProcessKind::Mps),
-        ];
-        let asks_all = self.has_others || turn.is_multiple_of(OTHER_LISTS_EVERY);
-        self.has_others &= !asks_all;
-        for (list, call, kind) in lists.into_iter().take(if asks_all { 3 } else { 1 }) {
+        let (mut seen, mut complete) = (Listed::new(), Reading::Seen(()));
+        let asks_all = self.asks_all(turn);
+        for (list, call, kind) in LISTS.into_iter().take(if asks_all { LISTS.len() } else { 1 }) {
             match line.call(call, || tools.raw.processes(card, list, &mut tools.buffers, &mut tools.listed)) {
                 Reading::Seen(()) => {
                     self.has_others |= kind != ProcessKind::Compute && !tools.listed.is_empty();
@@ -96,16 +99,63 @@ impl Processes {
                 Reading::Missing(gap) => complete = Reading::Missing(gap),
             }
         }
+        self.told(seen, complete, id, !places.is_empty(), out)
+    }
+
+    /// Lists those of each instance by the instance's own handle, which needs no privilege where the card's does.
+    pub fn list_by_slice<'nvml>(
+        &mut self,
+        slices: &mut [Slice<'nvml>],
+        tools: &mut Tools<'nvml>,
+        id: &DeviceId,
+        turn: u32,
+        out: &mut Vec<DeviceProcess>,
+    ) -> CardListing {
+        let (mut seen, mut complete) = (Listed::new(), Reading::Seen(()));
+        let asks_all = self.asks_all(turn);
+        let lists = LISTS.into_iter().filter(|(_, _, kind)| *kind != ProcessKind::Graphics);
+        for (list, call, kind) in lists.take(if asks_all { LISTS.len() } else { 1 }) {
+            for slice in &mut *slices {
+                match slice.processes(tools, list, call) {
+                    Reading::Seen(()) => {
+                        self.has_others |= kind != ProcessKind::Compute && !tools.listed.is_empty();
+                        for process in &tools.listed {
+                            seen.insert((process.pid, slice.uuid.clone()), (kind, process.memory_bytes));
+                        }
+                    }
+                    Reading::Missing(Gap::NotSupported) if kind != ProcessKind::Compute => {}
+                    Reading::Missing(gap) => complete = Reading::Missing(gap),
+                }
+            }
+        }
+        self.told(seen, complete, id, true, out)
+    }
+
+    fn asks_all(&mut self, turn: u32) -> bool {
+        let asks_all = self.has_others || turn.is_multiple_of(OTHER_LISTS_EVERY);
+        self.has_others &= !asks_all;
+        asks_all
+    }
+
+    /// Takes a list in, and tells of it. `is_cut`: who did what on a card that is cut, the driver's ring doesn't tell.
+    fn told(
+        &mut self,
+        seen: Listed,
+        complete: Reading<()>,
+        id: &DeviceId,
+        is_cut: bool,
+        out: &mut Vec<DeviceProcess>,
+    ) -> CardListing {
         self.count(&seen, complete);
         self.pids = complete.seen().map(|()| seen.keys().map(|(pid, _)| *pid).collect());
         let work = std::mem::take(&mut self.work);
         let count = u32::try_from(seen.len()).unwrap_or(u32::MAX);
         out.extend(seen.into_iter().map(|((pid, device_uuid), (kind, memory_bytes))| DeviceProcess {
             card_uuid: id.card_uuid.clone(),
-            work_weight: if places.is_empty() {
-                self.works.map(|()| work.get(&pid).copied().unwrap_or(0))
-            } else {
+            work_weight: if is_cut {
                 Reading::Missing(Gap::NotSupported)
+            } else {
+                self.works.map(|()| work.get(&pid).copied().unwrap_or(0))
             },
             device_uuid,
             pid,
@@ -136,7 +186,7 @@ impl Processes {
         }
     }
 
-    fn count(&mut self, seen: &BTreeMap<(u32, Name), (ProcessKind, Option<u64>)>, complete: Reading<()>) {
+    fn count(&mut self, seen: &Listed, complete: Reading<()>) {
         self.devices = complete.map(|()| {
             let mut devices: HashMap<Name, (u32, Reading<i64>)> = HashMap::new();
             for ((_, device), (_, bytes)) in seen {

@@ -4,7 +4,7 @@ use super::call::{Call, Line};
 use super::card::Tools;
 use super::fault::{Fault, code};
 use super::gpm::Monitor;
-use super::raw::{Handle, Raw};
+use super::raw::{Handle, ProcessList, Raw};
 use crate::probe::{DeviceState, GpmState, MigPlace};
 use cardhour_domain::{CardShare, Gap, Name, Reading};
 use nvml_wrapper::Device;
@@ -114,6 +114,11 @@ fn as_unknown<T>(answer: Result<T, Fault>) -> Result<Option<T>, Fault> {
 }
 
 impl<'nvml> Slice<'nvml> {
+    /// Its own list of processes, into `tools.listed`.
+    pub fn processes(&mut self, tools: &mut Tools<'nvml>, list: ProcessList, call: Call) -> Reading<()> {
+        self.line.call(call, || tools.raw.processes(self.handle, list, &mut tools.buffers, &mut tools.listed))
+    }
+
     /// An instance that is new. Errors: it was destroyed meanwhile.
     pub fn open(tools: &mut Tools<'nvml>, found: &Found<'nvml>, card_slices: u32, layout: u32) -> Result<Self, Gap> {
         let mut line = Line::new(tools.heartbeat.clone(), &found.uuid);

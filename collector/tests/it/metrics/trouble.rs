@@ -129,6 +129,23 @@ fn pitfall_07_a_card_that_never_answered_is_on_the_page_and_in_the_log() {
     assert_eq!(node.log().matches("a card that the driver has doesn't answer").count(), 1, "{}", node.log());
 }
 
+/// What a missing right keeps from the collector is in the log once, with what it needs, however many devices and ticks there are.
+#[test]
+fn pitfall_19_a_missing_right_is_in_the_log_once_with_what_it_costs() {
+    let scenario = "[[card]]\npreset = \"h100\"\ncopies = 3\n[[fault]]\ncall = \"nvmlGpmSampleGet\"\nrc = 4\n";
+    let node = Node::new(scenario);
+    let page = node.page_when("later", |page| ticks(page) >= 4.0);
+    let missing = [("capability", "performance_monitor"), ("reason", "no_permission")];
+    assert_eq!(page.value("cardhour_collector_capability_missing", &missing), 3.0);
+    let log = node.log();
+    let told: Vec<&str> = log.lines().filter(|line| line.contains("may not be read")).collect();
+    assert_eq!(told.len(), 1, "{log}");
+    assert!(
+        ["performance_monitor", "devices=3", "CAP_SYS_ADMIN"].iter().all(|word| told[0].contains(word)),
+        "{told:?}"
+    );
+}
+
 /// Pitfall 24: early drivers of the 535 line write past the end of process lists, so they aren't asked; all else is read.
 #[test]
 fn pitfall_24_a_driver_that_writes_past_the_end_of_lists_is_not_asked_for_them() {

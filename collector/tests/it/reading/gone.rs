@@ -75,7 +75,7 @@ fn pitfall_07_a_card_that_never_answered_is_told_once_with_its_place() {
     // A code that nobody knows comes without its number: the wrapper takes it for a value.
     for (call, rc, number, gap) in [
         ("nvmlDeviceGetHandleBy*", 15, Some(15), Gap::CardLost),
-        ("nvmlDeviceGetHandleBy*", 21, Some(21), Gap::NotSupported),
+        ("nvmlDeviceGetHandleBy*", 21, Some(21), Gap::DriverError),
         ("nvmlDeviceGetHandleBy*", 28, Some(28), Gap::CardLost),
         ("nvmlDeviceGetHandleBy*", 777, None, Gap::DriverError),
         ("nvmlDeviceGetHandleBy*", 4, Some(4), Gap::NoPermission),

@@ -5,7 +5,7 @@
 use super::story::{StageClock, card, missing, percent, play, play_with, second, stage};
 use cardhour_collector::probe::nvml::{NvmlConfig, NvmlProbe};
 use cardhour_collector::probe::{Control, SystemClock, Watchdog};
-use cardhour_domain::{EventKind, Gap, Reading, UseBasis};
+use cardhour_domain::{EventKind, Gap, Reading};
 use std::cell::Cell;
 use std::ops::ControlFlow;
 use std::sync::mpsc;
@@ -184,8 +184,36 @@ rc = 4
     );
     let whole = story.reading(&card(0), 60);
     assert_eq!(whole.state.memory_used_bytes, missing(Gap::NoPermission));
-    assert_eq!(story.tick(60).listings[0].processes, missing(Gap::NoPermission));
+    let listings = [45, 60].map(|s| story.tick(s).listings.first().map(|listing| listing.processes));
+    assert_eq!(listings.into_iter().flatten().collect::<Vec<_>>(), [missing(Gap::NoPermission)]);
     assert_eq!(story.energy_mj(&card(0)), 45 * 100_000);
+}
+
+/// Without CAP_SYS_ADMIN the lists of a card that is cut are refused, and those of its instances come by their own handles: each half minute.
+#[test]
+fn pitfall_19_instances_are_listed_one_by_one_where_their_card_may_not_be() {
+    let scenario = r#"
+[[card]]
+preset = "h100"
+[[card.layout]]
+slice = [{ uuid = "MIG-a", profile = "3g.40gb" }, { uuid = "MIG-b", profile = "1g.10gb", copies = 2 }]
+[[process]]
+pid = 41
+card = 0
+slice = "MIG-a"
+memory_mib = 100
+[[fault]]
+card = 0
+kind = "parent_list_refused"
+"#;
+    let stage = stage(scenario);
+    let story = play(&stage, 120);
+    let whole = story.ticks.iter().rfind(|tick| !tick.listings.is_empty()).unwrap();
+    assert_eq!(whole.listings.iter().map(|listing| listing.processes).collect::<Vec<_>>(), [Reading::Seen(1)]);
+    let listed: Vec<_> = whole.processes.iter().map(|process| (process.pid, process.device_uuid.as_str())).collect();
+    assert_eq!(listed, [(41, "MIG-a")]);
+    // Refused once; after that three instances each half minute of two, and no list meanwhile.
+    assert_eq!(stage.calls("nvmlDeviceGetComputeRunningProcesses_v3"), 1 + 4 * 3);
 }
 
 #[test]

@@ -32,6 +32,10 @@ fn list(library: &Library, device: usize, now: i64, kind: Kind) -> Result<Vec<nv
         Target::Card(number, card) => (*number, *card, None),
         Target::Slice(number, card, slice) => (*number, *card, Some(slice.uuid.as_str())),
     };
+    if slice.is_none() && card.layout_at(now).is_some() && library.has(FaultKind::ParentListRefused, Some(number), now)
+    {
+        return Err(Code(nvmlReturn_enum_NVML_ERROR_NO_PERMISSION));
+    }
     let row = |process: &Process| {
         let of_slice = process.slice.as_deref().and_then(|uuid| {
             let (_, layout) = card.layout_at(now)?;

@@ -7,8 +7,6 @@ use cardhour_domain::{Gap, Percent, Reading, Sample, UseBasis};
 pub const IDLE_FLOOR: i32 = 2_000;
 /// A mean that says busy nearly all of the time.
 const NEARLY_ALL: i32 = 95_000;
-/// Half of the time.
-const HALF: i32 = 50_000;
 
 /// How busy a device was, by the best of what was read, and what that is.
 ///
@@ -52,7 +50,7 @@ fn contradicts(busy: Percent, basis: UseBasis, signals: &Signals, told: Told) ->
         return true;
     }
     let duty = signals.duty_cycle_pct.seen().map_or(0, Percent::thousandths);
-    if busy == 0 && basis == UseBasis::Gpm && duty >= HALF {
+    if busy == 0 && basis == UseBasis::Gpm && duty >= Percent::REFUTES_NO_ACTIVITY.thousandths() {
         return true;
     }
     let media = signals.media_active_pct.seen().map_or(0, Percent::thousandths);
