@@ -6,6 +6,9 @@ use cardhour_domain::{AttemptKey, CardShare, CardTime, Name, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
+/// The action of a row that says that a decision was wrong.
+pub const WRONGFUL: &str = "wrongful";
+
 /// What a decision is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DecisionKind {
@@ -192,6 +195,20 @@ impl Decision {
             until: None,
             recovered_card_ms: None,
             ..Self { id: id(&["carried_out", &self.id]), at, action: "carried_out".into(), words, ..self.clone() }
+        }
+    }
+
+    /// Somebody found that this decision was wrong: a row that names it, one however often it is said. What it took is refunded where the billing policy says so.
+    pub fn found_wrong(&self, at: Timestamp, by: Name, why: Option<&str>) -> Self {
+        let why = why.map_or_else(String::new, |why| format!(": {why}"));
+        let words = format!("{by} says that decision {} was wrong{why}.", self.id).into();
+        Self {
+            of_decision: Some(self.id.clone()),
+            actor: Some(by),
+            until: None,
+            carried_out: None,
+            recovered_card_ms: None,
+            ..Self { id: id(&[WRONGFUL, &self.id]), at, action: WRONGFUL.into(), words, ..self.clone() }
         }
     }
 

@@ -17,12 +17,16 @@
 //!
 //! Units: instants are [`Timestamp`](cardhour_domain::Timestamp)s, lengths `_ms` milliseconds, card-time `_card_ms` whole card-milliseconds, rounded down.
 
+pub mod advised;
 pub mod decision;
+pub mod fitted;
 pub mod kept;
 pub mod policy;
 pub mod round;
+pub mod summed;
 
 mod acting;
+mod cells;
 mod judge;
 mod looks;
 mod rows;

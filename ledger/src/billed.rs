@@ -49,6 +49,8 @@ pub struct Billed {
     pub uncorrected: Vec<String>,
     /// Attempts that held a card when it met a fatal fault of its own.
     pub sick: BTreeSet<AttemptKey>,
+    /// Of those that it knows, the attempts whose cards were wrongly taken, and the decision that took them.
+    pub wrongful: BTreeMap<AttemptKey, Name>,
     /// How it was closed; none while it is open.
     pub closing: Option<Closing>,
     /// What it and the closed months are made of, a digest each; of the first open month alone.
@@ -201,6 +203,8 @@ impl Reading {
         let coverage = Coverage::by_org(&input);
         let statements = issued(month, zone, entries, terms, &coverage, None);
         let (book, policy, sick) = (terms.book.clone(), terms.policy.clone(), beside.sick);
+        let mut wrongful = beside.wrongful;
+        wrongful.retain(|key, _| input.attempts.iter().any(|attempt| attempt.key == *key));
         let sources = digests;
         Ok(Billed {
             month,
@@ -214,6 +218,7 @@ impl Reading {
             unbooked,
             uncorrected,
             sick,
+            wrongful,
             closing: None,
             sources,
         })
@@ -240,7 +245,7 @@ impl Reading {
             let what = format!("what {} was closed with is not what its hash says: cardhour verify", closing.month);
             return Err(Error::damaged(ENTRIES.name, what));
         }
-        let (rates, sick) = (closing.absorbed_rates()?, closing.sick()?);
+        let (rates, sick, wrongful) = (closing.absorbed_rates()?, closing.sick()?, closing.wrongful()?);
         let (holes, unbooked, uncorrected, sources) = (Vec::new(), Vec::new(), Vec::new(), BTreeMap::new());
         let (month, closing) = (closing.month, Some(closing.clone()));
         Ok(Billed {
@@ -255,6 +260,7 @@ impl Reading {
             unbooked,
             uncorrected,
             sick,
+            wrongful,
             closing,
             sources,
         })
@@ -264,7 +270,11 @@ impl Reading {
     pub(crate) async fn drafted_again(&self, closing: &Closing, zone: Zone) -> Result<Vec<Entry>, Error> {
         let (book, policy) = (closing.price_book()?, closing.billing_policy()?);
         let (slots, input) = self.month(closing.month, zone, &book, false).await?;
-        let beside = Beside { costs: frozen_costs(&self.store, closing).await?, sick: closing.sick()? };
+        let beside = Beside {
+            costs: frozen_costs(&self.store, closing).await?,
+            sick: closing.sick()?,
+            wrongful: closing.wrongful()?,
+        };
         let terms = Terms { book: &book, policy: &policy };
         Ok(beside.draft(closing.month, &input, &slots, terms, None).entries)
     }
@@ -285,7 +295,11 @@ impl Reading {
         let (slots, was) = self.month(month, zone, &book, false).await?;
         let (_, is) = self.month(month, zone, &book, true).await?;
         let sources = Sources::load(self, zone).await?;
-        let then = Beside { costs: frozen_costs(&self.store, closing).await?, sick: closing.sick()? };
+        let then = Beside {
+            costs: frozen_costs(&self.store, closing).await?,
+            sick: closing.sick()?,
+            wrongful: closing.wrongful()?,
+        };
         let now = Beside::of(&sources, month).await?;
         let terms = Terms { book: &book, policy: &policy };
         let (then, now) =
@@ -397,11 +411,12 @@ pub struct ChangedLine {
 struct Beside {
     costs: Vec<CostItem>,
     sick: BTreeSet<AttemptKey>,
+    wrongful: BTreeMap<AttemptKey, Name>,
 }
 
 impl Beside {
     async fn of(sources: &Sources<'_>, month: Month) -> Result<Self, Error> {
-        Ok(Self { costs: sources.costs(month), sick: sources.sick(month).await? })
+        Ok(Self { costs: sources.costs(month), sick: sources.sick(month).await?, wrongful: sources.wrongful().clone() })
     }
 
     fn draft(
@@ -423,9 +438,35 @@ impl Beside {
         terms: Terms<'a>,
         rates: Option<&'a AbsorbedRates>,
     ) -> MonthOfBooks<'a> {
-        let (Terms { book, policy }, Self { costs, sick }) = (terms, self);
-        MonthOfBooks { month, input, slots, book, policy, costs, sick, rates }
+        let (Terms { book, policy }, Self { costs, sick, wrongful }) = (terms, self);
+        MonthOfBooks { month, input, slots, book, policy, costs, sick, wrongful, rates }
     }
+}
+
+/// A closing's list of attempts that something befell. Stability: stored, a JSON list with a text for each that met a fatal fault, and a list of key and
+/// decision for each whose cards were wrongly taken.
+pub(crate) fn beset_text(sick: &BTreeSet<AttemptKey>, wrongful: &BTreeMap<AttemptKey, Name>) -> String {
+    let sick = sick.iter().map(|key| serde_json::Value::from(key.as_str()));
+    let pair = |(key, decision): (&AttemptKey, &Name)| serde_json::Value::from(vec![key.as_str(), &**decision]);
+    serde_json::Value::Array(sick.chain(wrongful.iter().map(pair)).collect()).to_string()
+}
+
+/// [`beset_text`], read back; none of another text.
+fn beset(text: &str) -> Option<(BTreeSet<AttemptKey>, BTreeMap<AttemptKey, Name>)> {
+    let (mut sick, mut wrongful) = (BTreeSet::new(), BTreeMap::new());
+    let list: Vec<serde_json::Value> = serde_json::from_str(text).ok()?;
+    for one in &list {
+        match one {
+            serde_json::Value::String(key) => {
+                sick.insert(AttemptKey::from_stored(key));
+            }
+            one => {
+                let [key, decision] = one.as_array()?.as_slice() else { return None };
+                wrongful.insert(AttemptKey::from_stored(key.as_str()?), decision.as_str()?.into());
+            }
+        }
+    }
+    Some((sick, wrongful))
 }
 
 /// A correction that can't stand in the open month, in words.
@@ -465,8 +506,16 @@ impl Closing {
 
     /// Attempts that held a card when it met a fatal fault of its own. Errors: its text is no list, which no closing writes.
     fn sick(&self) -> Result<BTreeSet<AttemptKey>, Error> {
-        let keys: Vec<String> = serde_json::from_str(&self.sick).map_err(|error| self.damaged("sick", &error))?;
-        Ok(keys.iter().map(|key| AttemptKey::from_stored(key)).collect())
+        Ok(self.beset()?.0)
+    }
+
+    /// Attempts whose cards were wrongly taken, and the decision that took them. Errors: as [`Self::sick`].
+    fn wrongful(&self) -> Result<BTreeMap<AttemptKey, Name>, Error> {
+        Ok(self.beset()?.1)
+    }
+
+    fn beset(&self) -> Result<(BTreeSet<AttemptKey>, BTreeMap<AttemptKey, Name>), Error> {
+        beset(&self.sick).ok_or_else(|| self.damaged("sick", &format!("{:?} is no list of attempts", self.sick)))
     }
 
     fn damaged(&self, what: &str, why: &dyn std::fmt::Display) -> Error {
@@ -476,5 +525,23 @@ impl Closing {
     /// Who approved it, when, and of what.
     pub fn signed_off(&self) -> SignedOff {
         SignedOff { at: self.at, by: self.by.clone(), comment: self.comment.clone(), sha256: self.sha256.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attempts_that_something_befell_are_read_back_and_texts_of_before_are_read() {
+        let key = |job: &str| AttemptKey::new("lab", job, "1");
+        let sick = BTreeSet::from([key("1"), key("2")]);
+        let wrongful = BTreeMap::from([(key("3"), Name::from("0a1b"))]);
+        assert_eq!(beset(&beset_text(&sick, &wrongful)), Some((sick.clone(), wrongful)));
+        let keys: Vec<&str> = sick.iter().map(|key| key.as_str()).collect();
+        let before = serde_json::to_string(&keys).unwrap();
+        assert_eq!(beset_text(&sick, &BTreeMap::new()), before);
+        assert_eq!(beset(&before), Some((sick, BTreeMap::new())));
+        assert_eq!([beset("{}"), beset("[[\"a\"]]"), beset("[1]")], [None, None, None]);
     }
 }

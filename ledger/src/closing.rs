@@ -8,7 +8,7 @@
 mod refusal;
 mod rows;
 
-use crate::billed::{Billed, Terms};
+use crate::billed::{Billed, Terms, beset_text};
 use crate::closed::Closed;
 use crate::derive::{TRIES, pause};
 use crate::store::{Change, FileView, NewFile, Outcome};
@@ -235,12 +235,6 @@ pub(crate) fn sha256_of(bytes: &[u8]) -> Name {
     digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
 }
 
-/// The keys of attempts that met a fatal fault, a JSON list.
-fn sick_text(billed: &Billed) -> String {
-    let keys: Vec<&str> = billed.sick.iter().map(|key| key.as_str()).collect();
-    serde_json::to_string(&keys).expect("texts")
-}
-
 fn closing_of(request: &CloseRequest, reading: &Reading, prepared: &Prepared, terms: Terms<'_>) -> Closing {
     let mut versions: BTreeMap<String, i64> = reading.facts.marks();
     versions.insert(USAGE.name.to_owned(), reading.usage.version());
@@ -264,7 +258,7 @@ fn closing_of(request: &CloseRequest, reading: &Reading, prepared: &Prepared, te
         prices: request.prices.as_str().into(),
         policy: request.policy.as_str().into(),
         rates: prepared.billed.rates.as_ref().map(|rates| rates.to_text().into()),
-        sick: sick_text(&prepared.billed).into(),
+        sick: beset_text(&prepared.billed.sick, &prepared.billed.wrongful).into(),
         versions: versions.into(),
         code_version: request.code_version.clone(),
         frozen: None,

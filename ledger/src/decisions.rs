@@ -4,14 +4,14 @@
 
 use crate::columns::Interned;
 use crate::derive::{TRIES, pause};
-use crate::store::{Change, FileView, NewFile, Outcome, Snapshot};
+use crate::store::{Change, FileView, NewFile, Outcome, Snapshot, Store};
 use crate::tables::decisions::{self, DECISIONS};
 use crate::tables::leases::{self, LEASES};
 use crate::{Error, Ledger};
-use cardhour_decisions::decision::Decision;
+use cardhour_decisions::decision::{Decision, WRONGFUL};
 use cardhour_decisions::kept::KeptLease;
-use cardhour_domain::Timestamp;
-use std::collections::BTreeSet;
+use cardhour_domain::{AttemptKey, Name, Timestamp};
+use std::collections::{BTreeMap, BTreeSet};
 
 impl Ledger {
     /// What was decided at `from` or later, by instant and id; without `from`, everything. Errors: the table can't be read.
@@ -71,6 +71,13 @@ impl Ledger {
         }
         Err(Error::LostRace { table: LEASES.name, tries: TRIES })
     }
+}
+
+/// The attempts whose cards were wrongly taken, as somebody marked, each with the decision that took them.
+pub(crate) async fn wrongful_reclaims(store: &Store) -> Result<BTreeMap<AttemptKey, Name>, Error> {
+    let Some(snapshot) = store.open(&DECISIONS).await? else { return Ok(BTreeMap::new()) };
+    let marks = decisions_of(&snapshot, None).await?.into_iter().filter(|decision| &*decision.action == WRONGFUL);
+    Ok(marks.filter_map(|mark| Some((mark.attempt_key?, mark.of_decision?))).collect())
 }
 
 async fn decisions_of(snapshot: &Snapshot, from: Option<Timestamp>) -> Result<Vec<Decision>, Error> {

@@ -31,6 +31,7 @@ mod files;
 #[cfg(test)]
 mod fixture;
 mod intake;
+mod job_use;
 mod ledger;
 mod maintain;
 mod memory;

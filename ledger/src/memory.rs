@@ -58,7 +58,11 @@ impl Reading {
         Ok(memory)
     }
 
-    /// Memory of one card of each model, where all that are known have the same.
+    /// Memory of one card of each model, where all that are known have the same. Unit: bytes.
+    pub async fn card_bytes(&self, during: Interval) -> Result<BTreeMap<Name, i64>, Error> {
+        self.bytes_of_models(during).await
+    }
+
     async fn bytes_of_models(&self, during: Interval) -> Result<BTreeMap<Name, i64>, Error> {
         let mut by_model: BTreeMap<Name, BTreeSet<i64>> = BTreeMap::new();
         for stock in self.inventory(during.end()).await? {
@@ -73,7 +77,7 @@ impl Reading {
         Ok(by_model.into_iter().filter_map(only).collect())
     }
 
-    async fn held_devices(&self, during: Interval) -> Result<HeldDevices, Error> {
+    pub(crate) async fn held_devices(&self, during: Interval) -> Result<HeldDevices, Error> {
         let Some(holdings) = self.store.open(&HOLDINGS).await? else { return Ok(HeldDevices::default()) };
         let may_overlap = |file: &&FileView| file.may_overlap("started_at", "ended_at", during.start(), during.end());
         let files = holdings.files.iter().filter(may_overlap).cloned().collect();

@@ -3,6 +3,7 @@
 //!
 //! Start at [`Sources::digest`]. Does not: decide what follows from a digest that differs (that is `billed.rs`).
 
+use crate::decisions::wrongful_reclaims;
 use crate::intake::all_costs;
 use crate::store::FileView;
 use crate::tables::jobs::JOBS;
@@ -11,7 +12,7 @@ use cardhour_books::report::ReportAttempt;
 use cardhour_books::site::Reservation;
 use cardhour_books::statement::CostItem;
 use cardhour_domain::{AttemptKey, Interval, Month, Name, NodeEvent, Zone};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What is read once for any number of months.
 pub(crate) struct Sources<'a> {
@@ -22,6 +23,7 @@ pub(crate) struct Sources<'a> {
     reservations: Vec<Reservation>,
     /// Attempts that only nodes know of. Their table is written anew by each derivation, so that names of its files say nothing.
     observed: Vec<ReportAttempt>,
+    wrongful: BTreeMap<AttemptKey, Name>,
 }
 
 impl<'a> Sources<'a> {
@@ -29,7 +31,8 @@ impl<'a> Sources<'a> {
     pub(crate) async fn load(reading: &'a Reading, zone: Zone) -> Result<Self, Error> {
         let (costs, events) = (all_costs(&reading.store).await?, reading.facts.events().await?);
         let (reservations, observed) = (reading.live_reservations().await?, reading.observed_attempts().await?);
-        Ok(Self { reading, zone, costs, events, reservations, observed })
+        let wrongful = wrongful_reclaims(&reading.store).await?;
+        Ok(Self { reading, zone, costs, events, reservations, observed, wrongful })
     }
 
     /// What is listed as costs of a month, in order.
@@ -42,6 +45,11 @@ impl<'a> Sources<'a> {
     /// The attempts that held a card in a month when it met a fatal fault of its own.
     pub(crate) async fn sick(&self, month: Month) -> Result<BTreeSet<AttemptKey>, Error> {
         self.reading.sick(&self.events, month.interval(self.zone)).await
+    }
+
+    /// The attempts whose cards were wrongly taken, as somebody marked, each with the decision that took them.
+    pub(crate) fn wrongful(&self) -> &BTreeMap<AttemptKey, Name> {
+        &self.wrongful
     }
 
     /// A digest of all that a month's entries are made from, but for price book and policy. 32 hex digits.
@@ -62,6 +70,8 @@ impl<'a> Sources<'a> {
         said.extend(reserved);
         said.extend(self.costs(month).iter().map(|item| format!("{item:?}")));
         said.extend(self.sick(month).await?.iter().map(|key| key.as_str().to_owned()));
+        // Of any month: whoever marks one has all closed months looked at again, once.
+        said.extend(self.wrongful.iter().map(|(key, decision)| format!("{} {decision}", key.as_str())));
         let digest = blake3::hash(said.join("\n").as_bytes()).to_hex();
         Ok(digest[..32].into())
     }

@@ -67,6 +67,10 @@ impl Books {
                 };
                 let input = reading.input(&slots).await?;
                 let quotas = self.quotas()?;
+                let decided = match chosen {
+                    Chosen::Week(week) => self.decisions_of(week.days().interval(zone), &input).await?,
+                    Chosen::Month(_) => Vec::new(),
+                };
                 let making = tokio::task::spawn_blocking(move || {
                     let sources = Sources { input: &input, slots: &slots, book: book.as_ref(), all };
                     match chosen {
@@ -75,6 +79,9 @@ impl Books {
                     }
                 });
                 let mut made = making.await.expect("a checkpoint is made or its fault is a defect of ours");
+                let place = made.sections.iter().position(|section| section.name == "failures");
+                let place = place.unwrap_or(made.sections.len());
+                made.sections.splice(place..place, decided);
                 if let (Chosen::Week(week), Some(inference)) = (chosen, &self.inference) {
                     add_jitter(&mut made, inference, week, zone).await;
                 }

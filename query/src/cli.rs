@@ -120,12 +120,13 @@ pub enum Command {
     /// Book what a site has on record: jobs, nodes, reservations, outages
     #[command(subcommand)]
     Import(ImportCommand),
-    /// Print a report: bill, usage, efficiency, idle, waste, capacity, coverage, owners, inventory, weekly, monthly, output
+    /// Print a report: bill, usage, efficiency, idle, waste, capacity, coverage, owners, inventory, weekly, monthly, output, queue, quota, decisions, advice
     #[command(after_help = "Examples:\n  cardhour report bill --month 2026-03 --by project,user\n  \
                             cardhour report usage --by month,model --zone UTC --format csv\n  \
                             cardhour report capacity --from 2026-03-01 --to 2026-03-08 --by day\n  \
                             cardhour report bill --month 2026-03 --output-file march.html\n  \
-                            cardhour report weekly --week 2026-W20 --output-file week.html\n\n\
+                            cardhour report weekly --week 2026-W20 --output-file week.html\n  \
+                            cardhour report advice\n\n\
                             Card-hours are cards held × hours, six decimals in csv, json and parquet. With holes in the price book the priced lines are \
                             printed, the holes listed, and the exit code is 1.")]
     Report(ReportArgs),

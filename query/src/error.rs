@@ -134,6 +134,14 @@ pub enum Error {
         /// Every one.
         faults: Faults,
     },
+    /// No decision ended a job.
+    #[error(
+        "no decision to end job {job:?} was carried out in the mode act: cardhour decisions --job lists what was decided about it"
+    )]
+    NothingTaken {
+        /// What was asked for.
+        job: String,
+    },
     /// A job that idle reclaim doesn't watch.
     #[error("no running job {job:?} is watched: cardhour reclaim --status lists those that are")]
     NoLease {
@@ -314,7 +322,7 @@ pub enum Error {
     Columns(#[from] arrow::error::ArrowError),
     /// No such report over HTTP.
     #[error(
-        "no report {0:?}: take bill, usage, efficiency, idle, waste, capacity, coverage, owners, inventory, weekly, monthly or output"
+        "no report {0:?}: take bill, usage, efficiency, idle, waste, capacity, coverage, owners, inventory, weekly, monthly, output, queue, quota, decisions or advice"
     )]
     NoReport(String),
     /// No such line or entry.
@@ -397,9 +405,12 @@ impl Error {
                 cardhour_ledger::Remedy::Caller => Remedy::Caller,
                 cardhour_ledger::Remedy::Operator => Remedy::Operator,
             },
-            Self::NoReport(_) | Self::NoLine(_) | Self::NoLease { .. } | Self::NoEntry(_) | Self::Trace(_) => {
-                Remedy::CallerNotFound
-            }
+            Self::NoReport(_)
+            | Self::NoLine(_)
+            | Self::NoLease { .. }
+            | Self::NothingTaken { .. }
+            | Self::NoEntry(_)
+            | Self::Trace(_) => Remedy::CallerNotFound,
             Self::Request(_)
             | Self::Replay(_)
             | Self::Config(_)
@@ -497,7 +508,7 @@ impl Error {
             Self::Budgets { .. } | Self::BudgetCurrency { .. } => "budgets",
             Self::Quotas { .. } => "quotas",
             Self::ReclaimPolicy { .. } => "policy",
-            Self::NoLease { .. } | Self::ManyLeases { .. } => "job",
+            Self::NoLease { .. } | Self::NothingTaken { .. } | Self::ManyLeases { .. } => "job",
             Self::NobodyAsks => "by",
             Self::NothingTold { .. } => "bad-request",
             Self::Ledger(_) | Self::Engine { .. } => "ledger",

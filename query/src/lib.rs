@@ -12,6 +12,7 @@
 //! Start reading at [`request::ReportRequest`] and [`render::report`]. Units: card-hours are shown, card-time is never seen
 //! here; money comes as decimals of its currency.
 
+pub mod advised;
 pub mod answer;
 pub mod billing;
 pub mod books;

@@ -1,5 +1,6 @@
 //! What a report is asked for: the same words on the command line and over HTTP.
 
+use crate::advised::{AdvisedReport, AdvisedRequest};
 use crate::checkpoint::{CheckpointRequest, CheckpointSpan};
 use cardhour_books::checkpoint::{Week, WeekError};
 use cardhour_books::reconcile::ReconcileQuery;
@@ -22,12 +23,17 @@ pub enum ReportName {
     Monthly,
     /// What a unit of output cost.
     Output,
+    /// What the pool needs, or what was decided.
+    Advised(AdvisedReport),
 }
 
 impl ReportName {
     /// All of them: the tables first.
     pub fn all() -> impl Iterator<Item = Self> {
-        ReportKind::ALL.into_iter().map(Self::Books).chain([Self::Weekly, Self::Monthly, Self::Output])
+        let tables = ReportKind::ALL.into_iter().map(Self::Books);
+        tables
+            .chain([Self::Weekly, Self::Monthly, Self::Output])
+            .chain(AdvisedReport::ALL.into_iter().map(Self::Advised))
     }
 
     /// Its name.
@@ -37,6 +43,7 @@ impl ReportName {
             Self::Weekly => "weekly",
             Self::Monthly => "monthly",
             Self::Output => "output",
+            Self::Advised(report) => report.name(),
         }
     }
 
@@ -55,6 +62,8 @@ pub enum Asked {
     Checkpoint(CheckpointRequest),
     /// What a unit of output cost.
     Output(OutputRequest),
+    /// What the pool needs, or what was decided.
+    Advised(AdvisedRequest),
 }
 
 /// What a unit of output cost, over some time.
@@ -108,6 +117,13 @@ impl Options {
             ReportName::Output => {
                 let span = Span::from_options(month, from, to)?;
                 return Ok(Asked::Output(OutputRequest { span, zone, prices }));
+            }
+            ReportName::Advised(_) if week.is_some() || by.is_some() || user.is_some() || prices.is_some() => {
+                return Err(takes("a time, and has its own groups and no prices"));
+            }
+            ReportName::Advised(report) => {
+                let span = Span::from_options(month, from, to)?;
+                return Ok(Asked::Advised(AdvisedRequest { report, span, zone }));
             }
             ReportName::Weekly if others || month.is_some() => {
                 return Err(takes("a week, and nothing else of time or groups"));
@@ -430,7 +446,7 @@ mod tests {
         let month = Options { month: Some(Month::parse("2026-05").unwrap()), ..Options::default() };
         let of = |asked: Result<Asked, RequestError>| match asked {
             Ok(Asked::Checkpoint(request)) => Ok(request.of),
-            Ok(Asked::Books(_) | Asked::Output(_)) => panic!("a checkpoint"),
+            Ok(Asked::Books(_) | Asked::Output(_) | Asked::Advised(_)) => panic!("a checkpoint"),
             Err(error) => Err(error.to_string()),
         };
         assert_eq!(of(week.clone().ask(ReportName::Weekly)), Ok(CheckpointSpan::Week(week.week)));

@@ -237,6 +237,10 @@ async fn report(scene: &Scene, global: &Global, args: &ReportArgs) -> Result<Exi
             print::checkpoint(&made, &args.output)?;
             return Ok(if made.has_holes { Exit::No } else { Exit::Done });
         }
+        Asked::Advised(request) => {
+            print::checkpoint(&books.advised_report(&request).await?, &args.output)?;
+            return Ok(Exit::Done);
+        }
         Asked::Output(request) => {
             let made = books.output(&request).await?;
             print::table(&made.table, &args.output)?;
@@ -246,6 +250,9 @@ async fn report(scene: &Scene, global: &Global, args: &ReportArgs) -> Result<Exi
     let mut reported = books.report(&request).await?;
     if request.report == ReportKind::Bill {
         reported.table.notes.extend(books.note_of_policy());
+    }
+    if request.report == ReportKind::Capacity && args.output.format()?.is_for_people() {
+        reported.table.notes.extend(books.calls(request.span, request.zone).await?);
     }
     hint(&mut reported.table, global, args.prices.as_deref(), &args.output)?;
     print::table(&reported.table, &args.output)?;

@@ -198,6 +198,31 @@ pub fn monthly(sources: Sources<'_>, month: Month) -> Checkpoint {
     }
 }
 
+/// How quotas of cards were used in `known`, as the weekly report has it; none without such quotas.
+pub fn quota_use(sources: Sources<'_>, quotas: &Quotas, known: Interval) -> Option<Section> {
+    quota_use::section(&Facts::of(Sources { book: None, ..sources }), quotas, known)
+}
+
+/// How well jobs' cards fitted them in some days, as the weekly report has it, without prices.
+pub fn model_fit(sources: Sources<'_>, days: Days) -> Section {
+    let facts = Facts::of(Sources { book: None, ..sources });
+    model_fit::section(&facts, &facts.held(days))
+}
+
+/// How long jobs waited in some days, and what it cost that some had to give way, as the weekly report has it.
+pub fn queues(sources: Sources<'_>, days: Days) -> Checkpoint {
+    let facts = Facts::of(Sources { book: None, ..sources });
+    let (waits, held) = (facts.waits(days), facts.held(days));
+    let mut sections = vec![wait::by_queue(&facts, &waits, days), wait::by_cards(&facts, &waits, days)];
+    sections.push(preemption::section(&facts, &held, days));
+    let mut notes = Vec::new();
+    match fragments::section(&facts, days) {
+        Ok(section) => sections.push(section),
+        Err(reason) => notes.push(format!("idle fragments are left out: {reason}")),
+    }
+    Checkpoint { title: String::new(), summary: vec![wait::sentence(&waits)], sections, notes, has_holes: false }
+}
+
 /// A price book for each currency in which something has a price, in the order in which they came into force; none without a book.
 fn by_currency(book: Option<&PriceBook>) -> Vec<PriceBook> {
     let Some(book) = book else { return Vec::new() };

@@ -52,7 +52,7 @@ pub struct Closing {
     pub policy: Name,
     /// What the month's costs came to by the hour, in absorb mode; none in any other.
     pub rates: Option<Name>,
-    /// Attempts that held a card when it met a fatal fault of its own, a JSON list of their keys.
+    /// Attempts that held a card when it met a fatal fault of its own, a JSON list of their keys; among them a list of key and decision for each whose cards were wrongly taken.
     pub sick: Name,
     /// The version of every table that it was worked out from, a JSON object.
     pub versions: Name,

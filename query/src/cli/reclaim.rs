@@ -55,6 +55,19 @@ pub enum DecisionsCommand {
         #[arg(long, value_name = "USER")]
         by: Option<String>,
     },
+    /// Say that a job's cards were wrongly taken: the billing policy's refund of it names the decision
+    #[command(after_help = "Example:\n  cardhour decisions wrongful lab/4711 --why \"ticket 7\"")]
+    Wrongful {
+        /// The job: its id, or CLUSTER/JOB
+        #[arg(value_name = "JOB")]
+        job: String,
+        /// Why, in words
+        #[arg(long, value_name = "TEXT")]
+        why: Option<String>,
+        /// Who says so [default: who runs this]
+        #[arg(long, value_name = "USER")]
+        by: Option<String>,
+    },
     /// Call off what was begun against a job; it is judged anew
     #[command(after_help = "Example:\n  cardhour decisions cancel lab/4711")]
     Cancel {

@@ -1,6 +1,7 @@
 //! Options of what prints: `report`, `me`, `sql`, `trace`.
 
 use super::{parse_month, parse_zone};
+use crate::advised::AdvisedReport;
 use crate::reconciled_with::{With, WithRequest};
 use crate::render::Format;
 use crate::request::{Asked, Moment, Options, ReconcileRequest, ReportName, ReportRequest, RequestError, Span};
@@ -69,7 +70,7 @@ pub struct ReportArgs {
     #[command(flatten)]
     pub span: SpanArgs,
     /// Groups, separated by commas: org, project, user, queue, class, model, node, cluster, pool, state, label.NAME, day, month,
-    /// price, window; weekly, monthly and output have their own [default: bill, efficiency, waste by org,project; idle, owners by org,project,user; inventory by
+    /// price, window; weekly, monthly, output, queue, quota, decisions and advice have their own [default: bill, efficiency, waste by org,project; idle, owners by org,project,user; inventory by
     /// cluster,node,model; the others in one row]
     #[arg(long, value_name = "A,B,…", value_parser = parse_groups)]
     pub by: Option<Groups>,
@@ -239,6 +240,10 @@ fn report_name() -> impl TypedValueParser<Value = ReportName> {
         ReportName::Weekly => "the checkpoint of a week: queue, use, preemption, failures, fragments, cost",
         ReportName::Monthly => "the checkpoint of a month: was more wanted than there is, or only in one place",
         ReportName::Output => "cost and card-hours for a unit of output, by team and model",
+        ReportName::Advised(AdvisedReport::Queue) => "how long jobs waited, and whether for cards or for their places",
+        ReportName::Advised(AdvisedReport::Quota) => "how quotas were used, and how large each team's should be",
+        ReportName::Advised(AdvisedReport::Decisions) => "what was decided, and the card-hours it recovered",
+        ReportName::Advised(AdvisedReport::Advice) => "buy or don't, and what a pool of this size needs",
     };
     let value = |name: ReportName| PossibleValue::new(name.name()).help(told(name));
     PossibleValuesParser::new(ReportName::all().map(value))

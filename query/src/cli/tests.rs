@@ -138,7 +138,7 @@ fn a_checkpoint_is_asked_by_week_or_month() {
         let Command::Report(args) = parse(words).unwrap().command else { panic!("a report") };
         match args.request() {
             Ok(Asked::Checkpoint(request)) => Ok(request.of),
-            Ok(Asked::Books(_) | Asked::Output(_)) => panic!("a checkpoint"),
+            Ok(Asked::Books(_) | Asked::Output(_) | Asked::Advised(_)) => panic!("a checkpoint"),
             Err(error) => Err(error),
         }
     };

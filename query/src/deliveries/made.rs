@@ -2,6 +2,7 @@
 //!
 //! A name says period and organisation, so that the same delivery again has the same names. Does not: put a file anywhere.
 
+use crate::advised::AdvisedRequest;
 use crate::books::{Books, SIMULATED};
 use crate::checkpoint::{CheckpointRequest, CheckpointSpan};
 use crate::config::{StatementFormat, What, report_format};
@@ -94,12 +95,17 @@ async fn statements(
 async fn reports(books: &Books, report: ReportName, term: Term, formats: &[Format]) -> Result<Files, Error> {
     let span = span(term);
     let written: Vec<Vec<u8>> = match report {
-        ReportName::Weekly | ReportName::Monthly => {
+        ReportName::Weekly | ReportName::Monthly | ReportName::Advised(_) => {
             let of = match term {
                 Term::Week(week) => CheckpointSpan::Week(Some(week)),
                 Term::Month(month) => CheckpointSpan::Month(Some(month)),
             };
-            let made = books.checkpoint(&CheckpointRequest { of, prices: None }).await?;
+            let made = match report {
+                ReportName::Advised(report) => {
+                    books.advised_report(&AdvisedRequest { report, span, zone: None }).await?
+                }
+                _ => books.checkpoint(&CheckpointRequest { of, prices: None }).await?,
+            };
             // What is delivered lies in people's folders, and they open it in a spreadsheet.
             let write = |format: &Format| match format {
                 Format::Csv => Ok(render::spreadsheet(&made.flat())),

@@ -52,6 +52,16 @@ pub(super) async fn decisions(scene: &Scene, args: &DecisionsArgs) -> Result<Exi
         Some(DecisionsCommand::Extend { job, for_ms, by }) => {
             ask(&books, job, Wish::Extend { for_ms: *for_ms }, who(scene, by.as_deref())?).await?;
         }
+        Some(DecisionsCommand::Wrongful { job, why, by }) => {
+            let who = who(scene, by.as_deref())?;
+            let decisions = books.ledger().decisions(None).await?;
+            let ended = |decision: &&Decision| &*decision.action == "stop" && decision.mode == Mode::Act;
+            let of_job = decisions.iter().filter(ended).filter(|decision| is_of(decision, job));
+            let stop = of_job.last().ok_or_else(|| Error::NothingTaken { job: job.clone() })?;
+            let mark = stop.found_wrong(now(), who, why.as_deref());
+            books.ledger().add_decisions(std::slice::from_ref(&mark)).await?;
+            print_line(&mark.words)?;
+        }
         Some(DecisionsCommand::Cancel { job, by }) => {
             ask(&books, job, Wish::Cancel, who(scene, by.as_deref())?).await?
         }

@@ -89,6 +89,10 @@ pub async fn report(
         match query.request(report)? {
             Asked::Books(request) => table_of(&service, &books.report(&request).await?.table, format),
             Asked::Output(request) => table_of(&service, &books.output(&request).await?.table, format),
+            Asked::Advised(request) => {
+                let made = books.advised_report(&request).await?;
+                Ok(body_of(&service, render::checkpoint(&made, format, Style::default())?, format))
+            }
             Asked::Checkpoint(request) => {
                 let made = books.checkpoint(&request).await?;
                 Ok(body_of(&service, render::checkpoint(&made, format, Style::default())?, format))
@@ -368,7 +372,7 @@ mod tests {
         let Query(query): Query<ReportQuery> = Query::try_from_uri(&address.parse().unwrap()).expect("known names");
         match query.request(ReportName::Books(ReportKind::Bill))? {
             Asked::Books(request) => Ok(request),
-            Asked::Checkpoint(_) | Asked::Output(_) => panic!("a bill is a table by groups"),
+            Asked::Checkpoint(_) | Asked::Output(_) | Asked::Advised(_) => panic!("a bill is a table by groups"),
         }
     }
 

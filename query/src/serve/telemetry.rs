@@ -108,6 +108,18 @@ struct OfBudget {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Decided {
+    kind: &'static str,
+    mode: &'static str,
+    outcome: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct InMode {
+    mode: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct InCurrency {
     currency: String,
 }
@@ -224,6 +236,17 @@ impl Telemetry {
         registry.register("cardhour_budget_ratio", "What of a budget is spent in its period that holds now", spent);
         let help = "What of a budget will be spent at the end of that period, at the pace of the last seven days";
         registry.register("cardhour_budget_forecast_ratio", help, forecast);
+        let decided = Figure::<Decided>::default();
+        for ([kind, mode, outcome], count) in &pool.decisions {
+            decided.get_or_create(&Decided { kind, mode, outcome }).set(shown(Decimal::from(*count)));
+        }
+        registry.register("cardhour_decisions", "Decisions in the books by kind, mode and outcome", decided);
+        let recovered = Figure::<InMode>::default();
+        for (mode, hours) in &pool.recovered {
+            recovered.get_or_create(&InMode { mode }).set(card_seconds(*hours));
+        }
+        let help = "Card-seconds that idle reclaim recovered, in other modes than act would have recovered";
+        registry.register_with_unit("cardhour_recovered_card", help, Unit::Seconds, recovered);
         let (went, cost) = (Figure::<OfProject>::default(), Figure::<CostOfProject>::default());
         for ((org, project), figures) in &pool.projects {
             let (org, project) = (org.clone(), project.clone());
@@ -365,6 +388,8 @@ mod tests {
             month_start: Some(Timestamp::from_unix_s(1_772_294_400)),
             month_cost: vec![("CNY".to_owned(), hours(925))],
             budgets: vec![("lab".to_owned(), [Some(Decimal::new(75, 2)), Some(Decimal::new(9, 1))])],
+            decisions: vec![(["reclaim", "act", "stop"], 2)],
+            recovered: vec![("act", hours(3))],
             projects: BTreeMap::from([(
                 ("lab".to_owned(), "vision".to_owned()),
                 Project {
@@ -391,6 +416,7 @@ mod tests {
         # HELP cardhour_card_seconds Card-seconds in the books by state, over all the time they cover.
         # HELP cardhour_cards Cards by state, mean of the last hour in the books.
         # HELP cardhour_coverage_ratio Held time that records or observation prove.
+        # HELP cardhour_decisions Decisions in the books by kind, mode and outcome.
         # HELP cardhour_deliveries Weeks and months that were delivered by schedule, and tries that failed.
         # HELP cardhour_deliveries_owed Weeks and months that are due by the clock and not delivered, by what keeps them.
         # HELP cardhour_delivery_last_timestamp_seconds When something was delivered last, since the service started.
@@ -405,6 +431,7 @@ mod tests {
         # HELP cardhour_node_last_segment_timestamp_seconds When a node's segment came last, since the service started.
         # HELP cardhour_project_month_card_seconds Where a project's held card-seconds of the last month in the books went.
         # HELP cardhour_project_month_cost Cost of a project in the last month in the books, in its currency.
+        # HELP cardhour_recovered_card_seconds Card-seconds that idle reclaim recovered, in other modes than act would have recovered.
         # HELP cardhour_use_coverage_ratio Held time that telemetry saw.
         # TYPE cardhour_attempts gauge
         # TYPE cardhour_books_as_of_timestamp_seconds gauge
@@ -414,6 +441,7 @@ mod tests {
         # TYPE cardhour_card_seconds gauge
         # TYPE cardhour_cards gauge
         # TYPE cardhour_coverage_ratio gauge
+        # TYPE cardhour_decisions gauge
         # TYPE cardhour_deliveries counter
         # TYPE cardhour_deliveries_owed gauge
         # TYPE cardhour_delivery_last_timestamp_seconds gauge
@@ -428,6 +456,7 @@ mod tests {
         # TYPE cardhour_node_last_segment_timestamp_seconds gauge
         # TYPE cardhour_project_month_card_seconds gauge
         # TYPE cardhour_project_month_cost gauge
+        # TYPE cardhour_recovered_card_seconds gauge
         # TYPE cardhour_use_coverage_ratio gauge
         # UNIT cardhour_books_as_of_timestamp_seconds seconds
         # UNIT cardhour_card_seconds seconds
@@ -437,6 +466,7 @@ mod tests {
         # UNIT cardhour_month_start_timestamp_seconds seconds
         # UNIT cardhour_node_last_segment_timestamp_seconds seconds
         # UNIT cardhour_project_month_card_seconds seconds
+        # UNIT cardhour_recovered_card_seconds seconds
         cardhour_attempts{state="pending"} 0.0
         cardhour_attempts{state="running"} 3.0
         cardhour_books_as_of_timestamp_seconds 1775000000.0
@@ -447,6 +477,7 @@ mod tests {
         cardhour_card_seconds{state="held"} 216000.0
         cardhour_cards{state="held"} 6.0
         cardhour_coverage_ratio 1.0
+        cardhour_decisions{kind="reclaim",mode="act",outcome="stop"} 2.0
         cardhour_deliveries_owed{delivery="finance",why="closing"} 1
         cardhour_deliveries_total{delivery="finance",outcome="delivered"} 2
         cardhour_delivery_last_timestamp_seconds{delivery="finance"} 1775000000.5
@@ -463,6 +494,7 @@ mod tests {
         cardhour_node_last_segment_timestamp_seconds{node="gpu01"} 1775000000.5
         cardhour_project_month_card_seconds{org="lab",project="vision",went="idle"} 3600.0
         cardhour_project_month_cost{org="lab",project="vision",currency="CNY"} 925.0
+        cardhour_recovered_card_seconds{mode="act"} 10800.0
         cardhour_use_coverage_ratio 0.5
         "#);
     }

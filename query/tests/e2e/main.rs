@@ -4,6 +4,7 @@
 //! from sweeps over the raw file that share no code with the product. Tests that need the public traces or Python say so where they are
 //! missing, and fail under `CARDHOUR_REQUIRE_ALL=1`; `tests/README.md` has the list.
 
+mod advice;
 mod boards;
 mod bucket;
 mod budgets;

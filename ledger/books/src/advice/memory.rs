@@ -59,6 +59,21 @@ impl HeldDevices {
         self.by_device.is_empty()
     }
 
+    /// Who held a device over a whole tick, alone; none where nobody did, or several.
+    pub fn only_holder(&self, device: &str, during: Interval) -> Option<&AttemptKey> {
+        let holdings = self.by_device.get(device)?;
+        let from = Timestamp::from_unix_ms(during.start().unix_ms().saturating_sub(self.longest_ms[device]));
+        let first = holdings.partition_point(|(holding, _)| holding.start() < from);
+        let mut over = holdings[first..]
+            .iter()
+            .take_while(|(holding, _)| holding.start() < during.end())
+            .filter(|(holding, _)| holding.overlap(during).is_some());
+        match (over.next(), over.next()) {
+            (Some((holding, key)), None) if holding.overlap(during) == Some(during) => Some(key),
+            _ => None,
+        }
+    }
+
     /// Notes that so much of a device was in use over a tick for whoever held it then.
     pub fn note(&self, device: &str, during: Interval, used_bytes: i64, into: &mut BTreeMap<AttemptKey, MemoryUse>) {
         let Some(holdings) = self.by_device.get(device) else { return };

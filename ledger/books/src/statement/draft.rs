@@ -8,8 +8,8 @@ use crate::bill::Hole;
 use crate::prices::PriceBook;
 use crate::report::ReportInput;
 use crate::slots::Slots;
-use cardhour_domain::{AttemptKey, Month};
-use std::collections::BTreeSet;
+use cardhour_domain::{AttemptKey, Month, Name};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One month of the books, as [`draft`] reads it.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +28,8 @@ pub struct MonthOfBooks<'a> {
     pub costs: &'a [CostItem],
     /// Attempts that held a card when it met a fatal fault of its own (an Xid that ends the work, a card that fell off the bus).
     pub sick: &'a BTreeSet<AttemptKey>,
+    /// Attempts whose cards were wrongly taken, as somebody marked, and the decision that took them.
+    pub wrongful: &'a BTreeMap<AttemptKey, Name>,
     /// In absorb mode, the rates that its close froze; none for a month that is open.
     pub rates: Option<&'a AbsorbedRates>,
 }

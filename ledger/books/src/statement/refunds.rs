@@ -37,7 +37,12 @@ pub(super) fn refunds(books: &MonthOfBooks<'_>, held: &Held<'_>, charged: &[Opti
         if time > CardTime::ZERO {
             let given = given.entry(leaf).or_default().entry(cause).or_default();
             given.time += time;
-            given.jobs.insert(books.input.attempts[index as usize].key.job().into());
+            let key = &books.input.attempts[index as usize].key;
+            let taken_by = books.wrongful.get(key).filter(|_| cause == RefundCause::Reclaimed);
+            given.jobs.insert(match taken_by {
+                Some(decision) => format!("{} (decision {decision})", key.job()).into(),
+                None => key.job().into(),
+            });
         }
     }
     let of_leaf = |(leaf, causes): (u32, BTreeMap<_, _>)| {
@@ -101,7 +106,10 @@ pub(super) fn cause(books: &MonthOfBooks<'_>, attempt: &ReportAttempt) -> Option
         RefundCause::NodeFail => attempt.state == JobState::NodeFail,
         RefundCause::FatalXid => books.sick.contains(&attempt.key),
         RefundCause::Preempted => attempt.state == JobState::Preempted,
-        RefundCause::Reclaimed => attempt.state == JobState::Reclaimed && attempt.labels.contains_key(WRONGFUL_RECLAIM),
+        RefundCause::Reclaimed => {
+            let is_said = attempt.state == JobState::Reclaimed && attempt.labels.contains_key(WRONGFUL_RECLAIM);
+            is_said || books.wrongful.contains_key(&attempt.key)
+        }
     };
     let refunded = RefundCause::ALL.into_iter().filter(is_so);
     let parts = refunded.filter_map(|cause| Some((books.policy.refunds.part(cause)?, cause)));

@@ -11,7 +11,7 @@ use crate::slots::Slots;
 use crate::world::{World, book, range};
 use cardhour_domain::{AttemptKey, CardState, CardTime, Currency, Money, Month, Name, Zone};
 use rust_decimal::Decimal;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A month of a pool, before anything is worked out.
 #[derive(Debug)]
@@ -21,6 +21,7 @@ struct March {
     policy: BillingPolicy,
     costs: Vec<CostItem>,
     sick: BTreeSet<AttemptKey>,
+    wrongful: BTreeMap<AttemptKey, Name>,
     reservations: Vec<Reservation>,
 }
 
@@ -31,6 +32,7 @@ fn march(jobs: &str, per_card_hour: &str, policy: &str) -> March {
         policy: BillingPolicy::parse(policy).unwrap_or_else(|faults| panic!("{faults}")),
         costs: Vec::new(),
         sick: BTreeSet::new(),
+        wrongful: BTreeMap::new(),
         reservations: Vec::new(),
     }
 }
@@ -69,6 +71,7 @@ impl March {
             policy: &self.policy,
             costs: &self.costs,
             sick: &self.sick,
+            wrongful: &self.wrongful,
             rates,
         })
     }
@@ -289,6 +292,22 @@ fn a_reclaim_is_given_back_only_where_somebody_found_it_wrong() {
         "charge acme vision ann T4 - 10 10 20.00
          refund acme vision ann T4 reclaimed -10 -10 -20.00",
     );
+}
+
+/// A scheduler may call a job that was ended cancelled: the mark names the decision, and the refund does.
+#[test]
+fn a_refund_of_a_decision_that_was_wrong_points_at_it() {
+    let mut march = march(&TEN_HOURS.replace("completed", "cancelled"), "2", "[refunds]\nreclaimed = \"1\"\n");
+    assert_eq!(march.draft().entries.len(), 1);
+    march.wrongful.insert(march.world.attempts[0].key.clone(), "0a1b".into());
+    let draft = march.draft();
+    check(
+        &draft,
+        "charge acme vision ann T4 - 10 10 20.00
+         refund acme vision ann T4 reclaimed -10 -10 -20.00",
+    );
+    let job = march.world.attempts[0].key.job();
+    assert_eq!(draft.entries[1].reason.as_deref(), Some(&*format!("job {job} (decision 0a1b)")));
 }
 
 /// Ten hours at 2.00, of which the last 30 % are lost: 6.00 of 20.00.

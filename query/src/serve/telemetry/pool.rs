@@ -9,7 +9,9 @@ use crate::serve::stack::PARTS;
 use cardhour_books::budgets::Standing;
 use cardhour_books::report::{Dimension, ReportKind};
 use cardhour_books::table::Table;
-use cardhour_domain::{Month, Timestamp};
+use cardhour_decisions::decision::{Decision, DecisionKind};
+use cardhour_decisions::summed::sums;
+use cardhour_domain::{CardShare, CardTime, Month, Timestamp};
 use rust_decimal::Decimal;
 use std::collections::BTreeMap;
 use tracing::warn;
@@ -68,6 +70,10 @@ pub struct Pool {
     pub month_cost: Vec<(String, Decimal)>,
     /// Of each budget that holds now, spent ÷ limit and forecast ÷ limit, where they can be said; none where budgets can't be read.
     pub budgets: Vec<(String, [Option<Decimal>; 2])>,
+    /// Decisions by kind, mode and outcome.
+    pub decisions: Vec<([&'static str; 3], u64)>,
+    /// Card-hours that decisions recovered, by mode: in others than `act` what they would have.
+    pub recovered: Vec<(&'static str, Decimal)>,
     /// That month by org and project.
     pub projects: BTreeMap<(String, String), Project>,
 }
@@ -78,6 +84,7 @@ impl Pool {
         let report = async |request: ReportRequest| books.report(&request).await.map(|reported| reported.table);
         let one_row = |kind| ReportRequest::new(kind).grouped_by(&[]);
         let mut pool = Self::default();
+        pool.decided(&books.ledger().decisions(None).await?);
         let Some(all) = books.extent().await? else { return Ok(pool) };
         pool.as_of = Some(all.end());
         pool.card_hours = parts(&report(one_row(ReportKind::Capacity)).await?, &PARTS);
@@ -110,6 +117,18 @@ impl Pool {
             Err(error) => warn!(error = chain(&error), "no figures of budgets"),
         }
         Ok(pool)
+    }
+
+    fn decided(&mut self, decisions: &[Decision]) {
+        let mut recovered: BTreeMap<&'static str, i128> = BTreeMap::new();
+        for ((kind, mode, outcome), sum) in sums(decisions) {
+            self.decisions.push(([kind.name(), mode.name(), outcome], sum.decisions));
+            if kind == DecisionKind::Reclaim {
+                *recovered.entry(mode.name()).or_default() += sum.recovered_card_ms;
+            }
+        }
+        let time = |card_ms: i128| CardTime::from_part_ms(card_ms * i128::from(CardShare::PARTS_PER_CARD));
+        self.recovered = recovered.into_iter().map(|(mode, card_ms)| (mode, time(card_ms).card_hours())).collect();
     }
 }
 

@@ -9,8 +9,8 @@ fn check_changes(before: &March, after: &March, is_of: impl Fn(&Entry) -> bool, 
     let ((slots, was), (_, is)) = (before.input(), after.input());
     let of = |march| {
         let (month, slots, rates) = (month(), &slots, None);
-        let March { book, policy, costs, sick, .. }: &March = march;
-        move |input| MonthOfBooks { month, input, slots, book, policy, costs, sick, rates }
+        let March { book, policy, costs, sick, wrongful, .. }: &March = march;
+        move |input| MonthOfBooks { month, input, slots, book, policy, costs, sick, wrongful, rates }
     };
     let (was, is) = (of(before)(&was), of(after)(&is));
     let (standing, fresh) = (draft(&was).entries, draft(&is).entries);
@@ -186,6 +186,7 @@ fn a_correction_of_a_cost_names_the_item() {
         policy: &before.policy,
         costs,
         sick: &before.sick,
+        wrongful: &before.wrongful,
         rates,
     };
     let (was, is) = (books(&was, &before.costs, None), books(&is, &after.costs, rates.as_ref()));
@@ -209,6 +210,7 @@ fn what_was_told_is_of_the_attempt_as_the_month_was_closed_with_it() {
         policy: &before.policy,
         costs: &[],
         sick: &before.sick,
+        wrongful: &before.wrongful,
         rates: None,
     };
     let (was, is) = (books(&was), books(&is));

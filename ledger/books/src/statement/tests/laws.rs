@@ -146,6 +146,7 @@ fn worked_out(march: &March, zone: Zone, rates: Option<&AbsorbedRates>, shuffle:
         policy: &march.policy,
         costs: &march.costs,
         sick: &march.sick,
+        wrongful: &march.wrongful,
         rates,
     })
 }
