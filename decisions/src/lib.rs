@@ -20,6 +20,7 @@
 pub mod advised;
 pub mod decision;
 pub mod fitted;
+pub mod isolation;
 pub mod kept;
 pub mod policy;
 pub mod round;

@@ -7,7 +7,7 @@ use crate::tables::telemetry;
 use crate::{Error, Reading};
 use cardhour_books::observed::Seen;
 use cardhour_domain::columns::Rows;
-use cardhour_domain::{Activity, Interval, Sample, Stream};
+use cardhour_domain::{Activity, Interval, NodeEvent, Sample, Stream};
 
 /// What nodes told of some time, as rows came: in any order, maybe more than once.
 #[derive(Clone, Debug, Default)]
@@ -54,6 +54,21 @@ impl Reading {
             }
         }
         Ok(Some(watched))
+    }
+
+    /// What happened to cards and nodes in `during`, by time. Errors: the ledger's own.
+    pub async fn happened(&self, during: Interval) -> Result<Vec<NodeEvent>, Error> {
+        let mut events: Vec<NodeEvent> = Vec::new();
+        for rows in self.told_in(Stream::Events, during).await? {
+            let Rows::Events(rows) = rows else { unreachable!("only events are asked for") };
+            events.extend(rows.into_iter().filter(|event| during.contains(event.at)));
+        }
+        let order =
+            |event: &NodeEvent| (event.at, event.node.clone(), event.card_uuid.clone(), event.kind, event.number);
+        events.sort_by_key(order);
+        // A segment is delivered at least once.
+        events.dedup();
+        Ok(events)
     }
 
     /// Rows of the files that may have some of `during`; of devices all, since one that never changed was told of once.

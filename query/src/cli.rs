@@ -7,6 +7,7 @@ mod closing;
 mod deliver;
 mod export;
 mod import;
+mod isolation_test;
 mod plan;
 mod price;
 mod quote;
@@ -20,6 +21,7 @@ pub use closing::{CloseArgs, StatementArgs};
 pub use deliver::DeliverArgs;
 pub use export::{ExportCommand, FileFormat, FocusArgs, StatementFilesArgs};
 pub use import::{ImportCommand, JobsArgs, MetricsArgs, MetricsFormat, OutputKind, SiteArgs, TableSource};
+pub use isolation_test::IsolationTestArgs;
 pub use plan::PlanArgs;
 pub use price::{PriceCommand, PriceTryArgs};
 pub use quote::QuoteArgs;
@@ -120,7 +122,7 @@ pub enum Command {
     /// Book what a site has on record: jobs, nodes, reservations, outages
     #[command(subcommand)]
     Import(ImportCommand),
-    /// Print a report: bill, usage, efficiency, idle, waste, capacity, coverage, owners, inventory, weekly, monthly, output, queue, quota, decisions, advice
+    /// Print a report: bill, usage, efficiency, idle, waste, capacity, coverage, owners, inventory, weekly, monthly, output, queue, quota, decisions, advice, isolation
     #[command(after_help = "Examples:\n  cardhour report bill --month 2026-03 --by project,user\n  \
                             cardhour report usage --by month,model --zone UTC --format csv\n  \
                             cardhour report capacity --from 2026-03-01 --to 2026-03-08 --by day\n  \
@@ -168,6 +170,13 @@ pub enum Command {
         after_help = "Examples:\n  cardhour mode\n  cardhour mode notify\n  cardhour mode off      stops everything, also what was begun"
     )]
     Mode(ModeArgs),
+    /// Try whether a card keeps two apart: a victim beside an aggressor that asks for too much memory, works hard, and crashes
+    #[command(
+        after_help = "Example:\n  cardhour isolation-test --victim './serve.py --print-latency' --aggressor ./burn.sh --card GPU-3f2a… --share 1/2\n\n\
+                            docs/isolation.md says what the two print. What they start is ended with them, also by Ctrl-C. Exit code 1 when a trial fails, or \
+                            nothing could be shown by it. How cards were shared in fact: cardhour report isolation."
+    )]
+    IsolationTest(IsolationTestArgs),
     /// Ask the tables in SQL, read-only
     #[command(
         after_help = "Examples:\n  cardhour sql \"select project, count(*) as attempts from jobs group by project\"\n  \

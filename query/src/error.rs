@@ -126,6 +126,9 @@ pub enum Error {
         /// Every one.
         faults: Faults,
     },
+    /// A trial that can't be held as it was asked for.
+    #[error("{0}")]
+    Trial(String),
     /// A policy of idle reclaim with faults.
     #[error("policy {}:\n{faults}", path.display())]
     ReclaimPolicy {
@@ -322,7 +325,7 @@ pub enum Error {
     Columns(#[from] arrow::error::ArrowError),
     /// No such report over HTTP.
     #[error(
-        "no report {0:?}: take bill, usage, efficiency, idle, waste, capacity, coverage, owners, inventory, weekly, monthly, output, queue, quota, decisions or advice"
+        "no report {0:?}: take bill, usage, efficiency, idle, waste, capacity, coverage, owners, inventory, weekly, monthly, output, queue, quota, decisions, advice or isolation"
     )]
     NoReport(String),
     /// No such line or entry.
@@ -448,6 +451,7 @@ impl Error {
             | Self::NoDelivery(_)
             | Self::CollectorConfig(_)
             | Self::NoStandIn(_)
+            | Self::Trial(_)
             | Self::NotLoopback(_) => Remedy::Caller,
             Self::Cards { .. } | Self::Outside { .. } => Remedy::Caller,
             Self::Prometheus(error) if error.is_callers() => Remedy::Caller,
@@ -507,6 +511,7 @@ impl Error {
             Self::NotUtf8 { .. } => "encoding",
             Self::Budgets { .. } | Self::BudgetCurrency { .. } => "budgets",
             Self::Quotas { .. } => "quotas",
+            Self::Trial(_) => "trial",
             Self::ReclaimPolicy { .. } => "policy",
             Self::NoLease { .. } | Self::NothingTaken { .. } | Self::ManyLeases { .. } => "job",
             Self::NobodyAsks => "by",

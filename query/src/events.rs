@@ -13,6 +13,7 @@
 
 pub mod budgets;
 mod channel;
+pub mod isolation;
 mod mail;
 
 pub use channel::{Channel, ChannelError};
@@ -206,6 +207,14 @@ async fn watch(books: Books, channels: Vec<Channel>, mut stopped: oneshot::Recei
                 }
             }
             Err(error) => warn!(error = chain(&error), "no look at the budgets; tried again in a minute"),
+        }
+        match isolation::look(&books, &channels, now()).await {
+            Ok(outcome) => {
+                for reason in outcome.failed {
+                    warn!(reason, "alerts not delivered; tried again in a minute");
+                }
+            }
+            Err(error) => warn!(error = chain(&error), "no look at how cards are shared; tried again in a minute"),
         }
     }
 }

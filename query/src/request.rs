@@ -25,6 +25,8 @@ pub enum ReportName {
     Output,
     /// What the pool needs, or what was decided.
     Advised(AdvisedReport),
+    /// What breaks the rule of who may share a card.
+    Isolation,
 }
 
 impl ReportName {
@@ -34,6 +36,7 @@ impl ReportName {
         tables
             .chain([Self::Weekly, Self::Monthly, Self::Output])
             .chain(AdvisedReport::ALL.into_iter().map(Self::Advised))
+            .chain([Self::Isolation])
     }
 
     /// Its name.
@@ -44,6 +47,7 @@ impl ReportName {
             Self::Monthly => "monthly",
             Self::Output => "output",
             Self::Advised(report) => report.name(),
+            Self::Isolation => "isolation",
         }
     }
 
@@ -64,6 +68,17 @@ pub enum Asked {
     Output(OutputRequest),
     /// What the pool needs, or what was decided.
     Advised(AdvisedRequest),
+    /// What breaks the rule of who may share a card.
+    Isolation(IsolationRequest),
+}
+
+/// How cards were shared, over some time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IsolationRequest {
+    /// Of what time.
+    pub span: Span,
+    /// The zone that the span is said in; none: the ledger's.
+    pub zone: Option<Zone>,
 }
 
 /// What a unit of output cost, over some time.
@@ -113,6 +128,13 @@ impl Options {
             }
             ReportName::Output if week.is_some() || by.is_some() || user.is_some() => {
                 return Err(takes("a time, and has its own groups: org, project, model and unit"));
+            }
+            ReportName::Isolation if week.is_some() || by.is_some() || user.is_some() || prices.is_some() => {
+                return Err(takes("a time, and nothing else: a row is one violation"));
+            }
+            ReportName::Isolation => {
+                let span = Span::from_options(month, from, to)?;
+                return Ok(Asked::Isolation(IsolationRequest { span, zone }));
             }
             ReportName::Output => {
                 let span = Span::from_options(month, from, to)?;
@@ -446,7 +468,7 @@ mod tests {
         let month = Options { month: Some(Month::parse("2026-05").unwrap()), ..Options::default() };
         let of = |asked: Result<Asked, RequestError>| match asked {
             Ok(Asked::Checkpoint(request)) => Ok(request.of),
-            Ok(Asked::Books(_) | Asked::Output(_) | Asked::Advised(_)) => panic!("a checkpoint"),
+            Ok(Asked::Books(_) | Asked::Output(_) | Asked::Advised(_) | Asked::Isolation(_)) => panic!("a checkpoint"),
             Err(error) => Err(error.to_string()),
         };
         assert_eq!(of(week.clone().ask(ReportName::Weekly)), Ok(CheckpointSpan::Week(week.week)));

@@ -4,6 +4,7 @@ mod closing;
 mod deliver;
 mod demo;
 mod export;
+mod isolation_test;
 mod live;
 mod print;
 mod reclaim;
@@ -143,6 +144,7 @@ pub async fn run(cli: Cli) -> Result<Exit, Error> {
         Command::Reclaim(args) => reclaim::reclaim(&Scene::new(global)?, args).await,
         Command::Decisions(args) => reclaim::decisions(&Scene::new(global)?, args).await,
         Command::Mode(args) => reclaim::mode(&Scene::new(global)?, args).await,
+        Command::IsolationTest(args) => isolation_test::run(args).await,
         Command::Sql(args) => sql(&Scene::new(global)?, args).await,
         Command::Trace(args) => {
             let trace = Scene::new(global)?.books().await?.trace(&args.line, args.prices.as_deref()).await?;
@@ -240,6 +242,11 @@ async fn report(scene: &Scene, global: &Global, args: &ReportArgs) -> Result<Exi
         Asked::Advised(request) => {
             print::checkpoint(&books.advised_report(&request).await?, &args.output)?;
             return Ok(Exit::Done);
+        }
+        Asked::Isolation(request) => {
+            let audited = books.isolation(&request).await?;
+            print::table(&audited.table, &args.output)?;
+            return Ok(if audited.has_violations { Exit::No } else { Exit::Done });
         }
         Asked::Output(request) => {
             let made = books.output(&request).await?;

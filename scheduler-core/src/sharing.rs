@@ -13,13 +13,14 @@
 //! A tenant that isn't known is a different one from everybody, also from another that isn't known. What wasn't seen breaks no rule: it is counted
 //! as not judged.
 //!
-//! Start at [`may_join`] and [`audit_card`]. Does not: measure latency (a trial does), stop anybody, decide what a tenant is: that is the site's
+//! Start at [`may_join`], [`audit_card`] and, for a victim and an aggressor on one card, [`trial`]. Does not: stop anybody, decide what a tenant is: that is the site's
 //! word, most often the project.
 
 mod audit;
 mod faults;
 mod mode;
 mod rule;
+pub mod trial;
 
 pub use audit::{AuditLimits, CardAudit, Finding, ObservedCard, ObservedHolder, Severity, Violation, audit_card};
 pub use faults::{FaultReach, HolderEnd, XidSeen, reach_of};

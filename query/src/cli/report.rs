@@ -70,7 +70,7 @@ pub struct ReportArgs {
     #[command(flatten)]
     pub span: SpanArgs,
     /// Groups, separated by commas: org, project, user, queue, class, model, node, cluster, pool, state, label.NAME, day, month,
-    /// price, window; weekly, monthly, output, queue, quota, decisions and advice have their own [default: bill, efficiency, waste by org,project; idle, owners by org,project,user; inventory by
+    /// price, window; weekly, monthly, output, queue, quota, decisions, advice and isolation have their own [default: bill, efficiency, waste by org,project; idle, owners by org,project,user; inventory by
     /// cluster,node,model; the others in one row]
     #[arg(long, value_name = "A,B,…", value_parser = parse_groups)]
     pub by: Option<Groups>,
@@ -244,6 +244,7 @@ fn report_name() -> impl TypedValueParser<Value = ReportName> {
         ReportName::Advised(AdvisedReport::Quota) => "how quotas were used, and how large each team's should be",
         ReportName::Advised(AdvisedReport::Decisions) => "what was decided, and the card-hours it recovered",
         ReportName::Advised(AdvisedReport::Advice) => "buy or don't, and what a pool of this size needs",
+        ReportName::Isolation => "who shared a card who may not, took more than his share, or fell with others",
     };
     let value = |name: ReportName| PossibleValue::new(name.name()).help(told(name));
     PossibleValuesParser::new(ReportName::all().map(value))

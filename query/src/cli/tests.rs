@@ -50,6 +50,8 @@ fn the_examples_in_the_help_are_taken() {
         "import costs march-costs.csv",
         "import output tokens.csv",
         "report output --month 2026-05",
+        "report isolation --from 2026-03-01 --to 2026-03-08 --format csv",
+        "isolation-test --victim ./serve --aggressor ./burn --card GPU-3f2a --share 1/2 --trials memory,crash",
         "deliver",
         "deliver --due",
         "deliver --due --dry-run",
@@ -112,6 +114,9 @@ fn what_cannot_be_asked_is_a_usage_error() {
         "replay placement --nodes nodes.csv --pods pods.csv --load 95,131",
         "replay queue --jobs jobs.csv --pools pools.csv",
         "replay queue --jobs jobs.csv --pools pools.csv --order fifo --cards-per-host 0",
+        "isolation-test --victim a",
+        "isolation-test --victim a --aggressor b --share 2",
+        "isolation-test --victim a --aggressor b --trials noise",
         "serve --address here",
         "doctor --map site.toml",
     ] {
@@ -138,7 +143,7 @@ fn a_checkpoint_is_asked_by_week_or_month() {
         let Command::Report(args) = parse(words).unwrap().command else { panic!("a report") };
         match args.request() {
             Ok(Asked::Checkpoint(request)) => Ok(request.of),
-            Ok(Asked::Books(_) | Asked::Output(_) | Asked::Advised(_)) => panic!("a checkpoint"),
+            Ok(Asked::Books(_) | Asked::Output(_) | Asked::Advised(_) | Asked::Isolation(_)) => panic!("a checkpoint"),
             Err(error) => Err(error),
         }
     };

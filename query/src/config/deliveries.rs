@@ -285,7 +285,9 @@ impl Keys {
         let (usual, other) = match kind {
             Kind::Statement | Kind::Focus(_) | Kind::Report(ReportName::Monthly) => (Every::Month, false),
             Kind::Report(ReportName::Weekly) => (Every::Week, false),
-            Kind::Report(ReportName::Books(_) | ReportName::Output | ReportName::Advised(_)) => (Every::Month, true),
+            Kind::Report(
+                ReportName::Books(_) | ReportName::Output | ReportName::Advised(_) | ReportName::Isolation,
+            ) => (Every::Month, true),
         };
         let every = self.every.unwrap_or(usual);
         if every != usual && !other {
@@ -580,7 +582,7 @@ mod tests {
         config file config.toml has 14 fault(s):
           delivery[1].day: not a day of the month: 1 to 31, in shorter months the last
           delivery[1].time: "6" is not a local time such as 06:00
-          delivery[1].what: "report money" can't be delivered: statement, focus 1.2, focus 1.4, or report and one of bill, usage, efficiency, idle, waste, capacity, coverage, owners, inventory, weekly, monthly, output, queue, quota, decisions, advice
+          delivery[1].what: "report money" can't be delivered: statement, focus 1.2, focus 1.4, or report and one of bill, usage, efficiency, idle, waste, capacity, coverage, owners, inventory, weekly, monthly, output, queue, quota, decisions, advice, isolation
           delivery[2].every: this is of a month
           delivery[2].day: is of months: take weekday
           delivery[2].format: a statement has no format "md": take xlsx, csv, html, parquet

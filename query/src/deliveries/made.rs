@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::export::paper::Paper;
 use crate::export::{csv, file_name, focus, html, parquet, xlsx};
 use crate::render::{self, Format, Style};
-use crate::request::{Moment, OutputRequest, ReportName, ReportRequest, Span};
+use crate::request::{IsolationRequest, Moment, OutputRequest, ReportName, ReportRequest, Span};
 use cardhour_books::delivery::{Edition, Term};
 use cardhour_books::report::ReportKind;
 use cardhour_books::statement::{Statement, of_org};
@@ -113,7 +113,7 @@ async fn reports(books: &Books, report: ReportName, term: Term, formats: &[Forma
             };
             formats.iter().map(write).collect::<Result<_, _>>()?
         }
-        ReportName::Books(_) | ReportName::Output => {
+        ReportName::Books(_) | ReportName::Output | ReportName::Isolation => {
             let table = match report {
                 ReportName::Books(kind) => {
                     let mut table = books.report(&ReportRequest { span, ..ReportRequest::new(kind) }).await?.table;
@@ -122,6 +122,7 @@ async fn reports(books: &Books, report: ReportName, term: Term, formats: &[Forma
                     }
                     table
                 }
+                ReportName::Isolation => books.isolation(&IsolationRequest { span, zone: None }).await?.table,
                 _ => books.output(&OutputRequest { span, zone: None, prices: None }).await?.table,
             };
             let write = |format: &Format| match format {

@@ -93,6 +93,7 @@ pub async fn report(
                 let made = books.advised_report(&request).await?;
                 Ok(body_of(&service, render::checkpoint(&made, format, Style::default())?, format))
             }
+            Asked::Isolation(request) => table_of(&service, &books.isolation(&request).await?.table, format),
             Asked::Checkpoint(request) => {
                 let made = books.checkpoint(&request).await?;
                 Ok(body_of(&service, render::checkpoint(&made, format, Style::default())?, format))
@@ -372,7 +373,9 @@ mod tests {
         let Query(query): Query<ReportQuery> = Query::try_from_uri(&address.parse().unwrap()).expect("known names");
         match query.request(ReportName::Books(ReportKind::Bill))? {
             Asked::Books(request) => Ok(request),
-            Asked::Checkpoint(_) | Asked::Output(_) | Asked::Advised(_) => panic!("a bill is a table by groups"),
+            Asked::Checkpoint(_) | Asked::Output(_) | Asked::Advised(_) | Asked::Isolation(_) => {
+                panic!("a bill is a table by groups")
+            }
         }
     }
 

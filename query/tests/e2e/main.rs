@@ -22,6 +22,7 @@ mod field_months;
 mod field_slurm;
 mod fleet;
 mod focus;
+mod isolation;
 mod kill;
 mod mails;
 mod manners;
