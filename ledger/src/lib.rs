@@ -20,6 +20,7 @@ mod billed;
 mod closed;
 mod closing;
 mod columns;
+mod course;
 mod decisions;
 mod deliveries;
 mod derive;
@@ -52,6 +53,7 @@ mod watched;
 
 pub use billed::{Billed, ChangedLine, Terms, statement_rows};
 pub use closing::{CloseOutcome, CloseRequest, Prepared, Refusal};
+pub use course::Course;
 pub use deltalake::DeltaTable;
 pub use error::{Error, Remedy};
 pub use ledger::{Booked, Ledger};

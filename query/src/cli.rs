@@ -26,7 +26,7 @@ pub use plan::PlanArgs;
 pub use price::{PriceCommand, PriceTryArgs};
 pub use quote::QuoteArgs;
 pub use reclaim::{DecisionsArgs, DecisionsCommand, ModeArgs, ReclaimArgs};
-pub use replay::{PlacementArgs, QueueArgs, ReplayCommand};
+pub use replay::{PlacementArgs, PolicyArgs, QueueArgs, ReplayCommand, TeamsBy};
 pub use report::{MeArgs, Output, ReconcileArgs, ReportArgs, SqlArgs, TraceArgs};
 pub use upkeep::{MaintainArgs, TokenArgs, VerifyArgs};
 
@@ -219,7 +219,7 @@ pub enum Command {
     /// Try another price list on past usage
     #[command(subcommand)]
     Price(PriceCommand),
-    /// Play a trace through our own rules and through published ones: placement of requests, queues of tenants
+    /// Play what happened again: the books' own jobs under other quotas; public traces of placement and of queues
     #[command(subcommand)]
     Replay(ReplayCommand),
     /// Hold the records against what nodes saw, or against another tool's report: where they differ, by how much, and why

@@ -39,6 +39,7 @@ pub mod maintained;
 mod output;
 pub mod people;
 pub mod planned;
+pub mod played;
 pub mod quote;
 pub mod reclaimed;
 pub mod reconciled_with;

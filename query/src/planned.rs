@@ -3,7 +3,7 @@
 //!
 //! Start at [`Books::plan`]. Does not: decide, which the scheduler core does from the snapshot that `planned/pool.rs` makes.
 
-mod pool;
+pub(crate) mod pool;
 
 use crate::books::Books;
 use crate::error::Error;

@@ -158,7 +158,7 @@ pub async fn run(cli: Cli) -> Result<Exit, Error> {
         Command::Deliver(args) => deliver::run(&Scene::new(global)?, args).await,
         Command::Close(args) => closing::close(&Scene::new(global)?, args).await,
         Command::Price(PriceCommand::Try(args)) => price_try(&Scene::new(global)?, args).await,
-        Command::Replay(command) => replay::run(command).await,
+        Command::Replay(command) => replay::run(global, command).await,
         Command::Reconcile(args) => reconcile(&Scene::new(global)?, args).await,
         Command::Verify(args) => verify(&Scene::new(global)?, args).await,
         Command::Doctor(args) => {

@@ -85,6 +85,11 @@ pub struct Chart {
 pub enum Shape {
     /// A bar a row: what is compared.
     Bars,
+    /// Two bars a row, that of another column first: what is compared with what.
+    Pairs {
+        /// The other column.
+        beside: usize,
+    },
     /// A line through the rows: what goes on in time.
     Line,
 }

@@ -43,6 +43,7 @@ pub mod quotas;
 pub mod quote;
 pub mod reconcile;
 pub mod report;
+pub mod run_costs;
 pub mod set_aside;
 pub mod site;
 pub mod slots;

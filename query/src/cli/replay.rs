@@ -1,7 +1,8 @@
 //! Options of `replay`.
 
-use super::report::Output;
-use crate::request::Moment;
+use super::report::{Output, SpanArgs};
+use crate::played::{PlayRequest, Teams};
+use crate::request::{Moment, RequestError};
 use cardhour_scheduler_core::placement::Policy;
 use cardhour_scheduler_core::replay::placement::MOST_LOAD_PERCENT;
 use cardhour_scheduler_core::replay::queue::Order;
@@ -25,6 +26,54 @@ pub enum ReplayCommand {
                       Jobs have the columns timestamp (UTC), duration (seconds), num_gpus, cluster (the tenant); pools vc (the tenant) and node num (its hosts). \
                       docs/replay.md says how it is measured.")]
     Queue(QueueArgs),
+    /// What would have happened in a time of the books under today's quotas, and under proposed ones: waits, who gave way, what was lost, what it cost
+    #[command(
+        after_help = "Examples:\n  cardhour replay policy --month 2026-10\n  cardhour replay policy --month 2026-10 --quotas new.toml --output-file october.html\n  \
+                      cardhour replay policy --from 2026-10-05 --to 2026-10-12 --quotas new.toml --by project --format csv\n\n\
+                      Jobs arrive as they were submitted and run as long as they did; the scheduler core decides who starts, waits and gives way. Nothing is carried out. Exit code 1 when the \
+                      auditor finds fault with a plan, or some card-time has no price. docs/replay.md says how it is played and measured."
+    )]
+    Policy(PolicyArgs),
+}
+
+/// Options of `replay policy`.
+#[derive(Debug, Args)]
+pub struct PolicyArgs {
+    /// Of what time.
+    #[command(flatten)]
+    pub span: SpanArgs,
+    /// The proposed quotas, written as quotas.toml in the ledger's folder is [default: only today's are played]
+    #[arg(long, value_name = "FILE")]
+    pub quotas: Option<PathBuf>,
+    /// Another price book than the ledger's prices.toml
+    #[arg(long, value_name = "FILE")]
+    pub prices: Option<PathBuf>,
+    /// Whose figures are shown [default: organisations where only those have quotas, else projects]
+    #[arg(long, value_enum, value_name = "TEAMS")]
+    pub by: Option<TeamsBy>,
+    /// How and where to print.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+impl PolicyArgs {
+    /// As a question to the books. Errors: a span that holds nothing.
+    pub fn request(&self) -> Result<PlayRequest, RequestError> {
+        let teams = self.by.map(|by| match by {
+            TeamsBy::Org => Teams::Orgs,
+            TeamsBy::Project => Teams::Projects,
+        });
+        Ok(PlayRequest { span: self.span.span()?, quotas: self.quotas.clone(), prices: self.prices.clone(), teams })
+    }
+}
+
+/// Who counts as a team.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TeamsBy {
+    /// Organisations
+    Org,
+    /// Their projects
+    Project,
 }
 
 /// Options of `replay placement`.

@@ -75,6 +75,9 @@ fn the_examples_in_the_help_are_taken() {
         "replay placement --nodes nodes.csv --pods pods.csv --load all",
         "replay queue --jobs jobs.csv --pools pools.csv --order fifo",
         "replay queue --jobs jobs.csv --pools pools.csv --order sjf --from 2017-10-01 --to 2017-12-01 --format csv",
+        "replay policy --month 2026-10",
+        "replay policy --month 2026-10 --quotas new.toml --output-file october.html",
+        "replay policy --from 2026-10-05 --to 2026-10-12 --quotas new.toml --by project --format csv",
         "verify",
         "verify --bill march.csv --format json",
         "maintain --dry-run",
@@ -117,6 +120,8 @@ fn what_cannot_be_asked_is_a_usage_error() {
         "isolation-test --victim a",
         "isolation-test --victim a --aggressor b --share 2",
         "isolation-test --victim a --aggressor b --trials noise",
+        "replay policy --month 2026-10 --from 2026-10-05",
+        "replay policy --by user",
         "serve --address here",
         "doctor --map site.toml",
     ] {

@@ -2,6 +2,7 @@
 
 use cardhour_books::attempt::Attempt;
 use cardhour_books::quotas::Quotas;
+use cardhour_books::site::Node;
 use cardhour_domain::{CardShare, CardTime, Name, Timestamp};
 use cardhour_ledger::Standing;
 use cardhour_scheduler_core::Plan;
@@ -25,19 +26,35 @@ const NOT_ENDED: [&str; 2] = ["development", "inference"];
 
 /// An owner: organisation, project, user, as far as they are known.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Owner(Vec<Name>);
+pub(crate) struct Owner(Vec<Name>);
 
 impl Owner {
     /// Of what a record says: no deeper than it is known without a gap.
-    pub(super) fn of(org: &Option<Name>, project: &Option<Name>, user: &Option<Name>) -> Self {
+    pub(crate) fn of(org: &Option<Name>, project: &Option<Name>, user: &Option<Name>) -> Self {
         let known: Vec<Name> = [org, project, user].into_iter().map_while(Option::clone).collect();
         if known.is_empty() { Self(vec![UNOWNED.into()]) } else { Self(known) }
     }
 
-    fn queue(&self) -> QueueName {
+    /// Whose quota it is.
+    pub(crate) fn of_quota(quota: &cardhour_books::quotas::Quota) -> Self {
+        Self::of(&Some(quota.holder.org.clone()), &quota.holder.project, &quota.holder.user)
+    }
+
+    /// Its name among queues.
+    pub(crate) fn queue(&self) -> QueueName {
         // So that no two owners have one name, and none that of the root.
         let parts: Vec<String> = self.0.iter().map(|part| part.replace(SEPARATOR, "%2F")).collect();
         QueueName::new(&parts.join(SEPARATOR))
+    }
+
+    /// Who it belongs to, no deeper than so many names.
+    pub(crate) fn at_most(&self, depth: usize) -> Self {
+        Self(self.0[..self.0.len().min(depth)].to_vec())
+    }
+
+    /// Whether it is another or belongs to it.
+    pub(crate) fn is_of(&self, other: &Self) -> bool {
+        self.0.starts_with(&other.0)
     }
 
     /// The node above; the root above an organisation.
@@ -148,23 +165,26 @@ fn hosts(cluster: &Name, standing: &Standing) -> Vec<Host> {
         standing.outages.iter().any(|outage| outage.cluster == *cluster && of_node(&outage.nodes))
     };
     let of_cluster = standing.nodes.iter().filter(|node| node.cluster == *cluster && !node.cards.is_zero());
-    of_cluster
-        .map(|node| Host {
-            name: HostName::new(&node.node),
-            model: Model::new(node.model.as_deref().unwrap_or("unknown")),
-            cards: u32::try_from(node.cards.parts() / CardShare::CARD.parts()).unwrap_or(u32::MAX),
-            cpu_milli: None,
-            memory_bytes: None,
-            domains: BTreeMap::new(),
-            // What runs through an outage goes on; nothing new is put there.
-            state: if is_out(&node.node) { HostState::Draining } else { HostState::Healthy },
-            window: None,
-        })
-        .collect()
+    of_cluster.map(|node| host(node, is_out(&node.node))).collect()
+}
+
+/// A node as a host.
+pub(crate) fn host(node: &Node, is_out: bool) -> Host {
+    Host {
+        name: HostName::new(&node.node),
+        model: Model::new(node.model.as_deref().unwrap_or("unknown")),
+        cards: u32::try_from(node.cards.parts() / CardShare::CARD.parts()).unwrap_or(u32::MAX),
+        cpu_milli: None,
+        memory_bytes: None,
+        domains: BTreeMap::new(),
+        // What runs through an outage goes on; nothing new is put there.
+        state: if is_out { HostState::Draining } else { HostState::Healthy },
+        window: None,
+    }
 }
 
 /// Names of jobs as people know them; of those that several have, the whole key.
-fn job_names<'a>(attempts: impl Iterator<Item = &'a Attempt> + Clone) -> Vec<JobName> {
+pub(crate) fn job_names<'a>(attempts: impl Iterator<Item = &'a Attempt> + Clone) -> Vec<JobName> {
     let mut known: BTreeMap<&str, u32> = BTreeMap::new();
     attempts.clone().for_each(|attempt| *known.entry(&attempt.job_id).or_default() += 1);
     let name = |attempt: &Attempt| match known[&*attempt.job_id] {
@@ -175,14 +195,19 @@ fn job_names<'a>(attempts: impl Iterator<Item = &'a Attempt> + Clone) -> Vec<Job
 }
 
 /// A job's workers.
-struct Work {
-    shape: Shape,
-    pieces: Vec<Piece>,
+pub(crate) struct Work {
+    pub(crate) shape: Shape,
+    pub(crate) pieces: Vec<Piece>,
 }
 
 impl Work {
     /// None where it has no cards that could be said.
-    fn of(attempt: &Attempt, cards: CardShare, largest: u32, model_of: &BTreeMap<&str, &Model>) -> Option<Self> {
+    pub(crate) fn of(
+        attempt: &Attempt,
+        cards: CardShare,
+        largest: u32,
+        model_of: &BTreeMap<&str, &Model>,
+    ) -> Option<Self> {
         if cards.is_zero() {
             return None;
         }
@@ -222,7 +247,8 @@ impl Work {
         Some(Self { shape, pieces })
     }
 
-    fn workers(&self) -> u32 {
+    /// How many workers.
+    pub(crate) fn workers(&self) -> u32 {
         self.pieces.iter().map(|piece| piece.workers).sum()
     }
 
@@ -250,7 +276,8 @@ impl Work {
         }
     }
 
-    fn pending(self, attempt: &Attempt, name: JobName, queue: QueueName) -> Pending {
+    /// As it waits, since it was submitted.
+    pub(crate) fn pending(self, attempt: &Attempt, name: JobName, queue: QueueName) -> Pending {
         let workers = self.workers();
         Pending {
             name,
@@ -278,24 +305,21 @@ fn may_be_ended(attempt: &Attempt) -> bool {
 }
 
 /// The tree of owners: everybody who has a quota, runs or waits, and whoever is above them.
-fn queues(
+pub(crate) fn queues(
     cluster: &Name,
     mut owners: BTreeSet<Owner>,
     quotas: &Quotas,
     past: &BTreeMap<Owner, CardTime>,
 ) -> Vec<Queue> {
     let of_cluster = || quotas.quotas.iter().filter(|quota| quota.cluster.as_ref().is_none_or(|of| of == cluster));
-    let holder = |quota: &cardhour_books::quotas::Quota| {
-        Owner::of(&Some(quota.holder.org.clone()), &quota.holder.project, &quota.holder.user)
-    };
-    owners.extend(of_cluster().map(holder));
+    owners.extend(of_cluster().map(Owner::of_quota));
     let above: Vec<Owner> =
         owners.iter().flat_map(|owner| std::iter::successors(owner.parent(), Owner::parent)).collect();
     owners.extend(above);
     let mut queues = vec![queue(QueueName::new(ROOT), None)];
     queues.extend(owners.iter().map(|owner| {
         let mut queue = queue(owner.queue(), Some(owner.parent().map_or(QueueName::new(ROOT), |above| above.queue())));
-        for quota in of_cluster().filter(|quota| holder(quota) == *owner) {
+        for quota in of_cluster().filter(|quota| Owner::of_quota(quota) == *owner) {
             queue.weight_milli = quota.weight_milli.unwrap_or(queue.weight_milli);
             if let Some(cards) = &quota.cards {
                 let parts = |cards: u32| i64::from(cards) * CardShare::CARD.parts();

@@ -1,7 +1,7 @@
-//! `replay`: reads the files, plays them, prints what came of it. No ledger is opened.
+//! `replay`: reads files or the books, plays them, prints what came of it. Traces in files open no ledger.
 
-use super::{Exit, print};
-use crate::cli::{PlacementArgs, QueueArgs, ReplayCommand};
+use super::{Exit, Scene, print};
+use crate::cli::{Global, PlacementArgs, PolicyArgs, QueueArgs, ReplayCommand};
 use crate::error::Error;
 use crate::replayed;
 use crate::request::{Moment, RequestError};
@@ -13,10 +13,11 @@ use cardhour_scheduler_core::replay::queue;
 use rayon::prelude::*;
 use std::path::Path;
 
-pub(super) async fn run(command: &ReplayCommand) -> Result<Exit, Error> {
+pub(super) async fn run(global: &Global, command: &ReplayCommand) -> Result<Exit, Error> {
     match command {
         ReplayCommand::Placement(args) => print::table(&placement(args).await?, &args.output)?,
         ReplayCommand::Queue(args) => print::table(&queue(args)?, &args.output)?,
+        ReplayCommand::Policy(args) => return policy(&Scene::new(global)?, args).await,
     }
     Ok(Exit::Done)
 }
@@ -51,6 +52,21 @@ async fn placement(args: &PlacementArgs) -> Result<Table, Error> {
     let played = progress.during(playing).await.expect("a replay is made or its fault is a defect of ours")?;
     drop(progress);
     Ok(replayed::placement(title, &played, args.load.0.as_deref()))
+}
+
+async fn policy(scene: &Scene, args: &PolicyArgs) -> Result<Exit, Error> {
+    let books = scene.books().await?;
+    let request = args.request()?;
+    let mut progress = Progress::new("replaying", 0, Unit::Items);
+    let compared = progress.during(books.replay_policy(&request)).await?;
+    drop(progress);
+    if args.output.format()?.is_for_people() {
+        print::checkpoint(&compared.report, &args.output)?;
+    } else {
+        print::table(&compared.table, &args.output)?;
+    }
+    let is_whole = !compared.is_faulty && !compared.report.has_holes;
+    Ok(if is_whole { Exit::Done } else { Exit::No })
 }
 
 fn queue(args: &QueueArgs) -> Result<Table, Error> {

@@ -35,6 +35,7 @@ mod readers;
 mod reclaim;
 mod reconciled_with;
 mod replay;
+mod replay_policy;
 mod same_books;
 mod service;
 mod shredder;

@@ -119,6 +119,11 @@ impl Trace {
         Ok(Self { jobs, pools: pools.into_iter().collect() })
     }
 
+    /// Its jobs, in the order of the file.
+    pub fn jobs(&self) -> &[Job] {
+        &self.jobs
+    }
+
     /// The whole months (UTC) that lie between the first and the last submission: those of which the trace has every job. None where there isn't one.
     pub fn whole_months(&self) -> Option<Interval> {
         let first = self.jobs.iter().map(|job| job.submit).min()?;
