@@ -71,7 +71,7 @@ impl Reached<'_> {
         let deadline = at.checked_add_ms(wait_ms + self.policy.act.deadline_ms).unwrap_or(at);
         let tenant = self.job.told.project.as_ref().map(|project| project.to_string());
         let action = Action { decision: DecisionId::new(decision.as_str()), tenant, what, deadline };
-        Ok(Order { action, place, job: self.job.key.clone() })
+        Ok(Order { action, place, job: Some(self.job.key.clone()) })
     }
 
     fn what(&self, deed: Deed) -> Result<(What, Place), String> {

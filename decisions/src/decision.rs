@@ -16,6 +16,8 @@ pub enum DecisionKind {
     Reclaim,
     /// The mode was set by somebody.
     Mode,
+    /// A scheduler's limit changes with a month's card-hours or a budget.
+    Limit,
 }
 
 /// How far decisions go.
@@ -43,7 +45,7 @@ pub struct Decision {
     pub id: Name,
     /// The instant that it is of: of telemetry, for what telemetry moved, and so up to the age of the newest ticks before it was written.
     pub at: Timestamp,
-    /// Whether it is about idle cards, or the mode.
+    /// Whether it is about idle cards, a limit, or the mode.
     pub kind: DecisionKind,
     /// The decision that it is about, where it tells what became of one.
     pub of_decision: Option<Name>,
@@ -105,12 +107,13 @@ impl DecisionKind {
         match self {
             Self::Reclaim => "reclaim",
             Self::Mode => "mode",
+            Self::Limit => "limit",
         }
     }
 
     /// The kind of that name.
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Reclaim, Self::Mode].into_iter().find(|kind| kind.name() == name)
+        [Self::Reclaim, Self::Mode, Self::Limit].into_iter().find(|kind| kind.name() == name)
     }
 }
 

@@ -11,6 +11,8 @@
 //!                                                                                              └► Order (an action of an actuator)
 //! ```
 //!
+//! Beside it, [`mod@limits`] lowers what an account may have at once while its month's card-hours or its budget are spent, and puts it back; [`month`] says how such a month stands.
+//!
 //! Start at [`round()`]. What it does not do: read tables, look at a clock, send a message, signal a process. Whoever calls it appends
 //! [`RoundOutput::decisions`] and keeps [`RoundOutput::leases`] *first*, and sends and acts after that: killed in between, the next round says the same
 //! again, under the same ids.
@@ -22,6 +24,8 @@ pub mod decision;
 pub mod fitted;
 pub mod isolation;
 pub mod kept;
+pub mod limits;
+pub mod month;
 pub mod policy;
 pub mod round;
 pub mod summed;

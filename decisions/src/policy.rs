@@ -2,7 +2,10 @@
 //!
 //! Start at [`ReclaimPolicy::parse`]; [`Default`] is what holds without a file: the machine's own times and floors, in the mode `shadow`.
 
+mod limit;
 mod parse;
+
+pub use limit::{LimitOf, LimitRule};
 
 use crate::decision::Mode;
 use cardhour_actuators::Signal;
@@ -12,7 +15,7 @@ use cardhour_domain::{AttemptKey, Name, Timestamp};
 use cardhour_scheduler_core::lease::{LeasePolicy, OptOut};
 use std::path::PathBuf;
 
-/// All of `policy.toml` that concerns idle reclaim.
+/// All of `policy.toml`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReclaimPolicy {
     /// The rule: floors, window, times by class, limits.
@@ -23,6 +26,8 @@ pub struct ReclaimPolicy {
     pub recovered_for_ms: i64,
     /// How jobs write a checkpoint, where their labels don't say.
     pub checkpoint: Option<CheckpointRule>,
+    /// Limits that change with a month's card-hours or a budget.
+    pub limits: Vec<LimitRule>,
     /// Jobs that aren't reclaimed.
     pub opt_outs: Vec<OptOutRule>,
     /// How far it goes, and by what.
@@ -124,6 +129,7 @@ impl Default for ReclaimPolicy {
             stale_after_ms: 20 * MINUTE,
             recovered_for_ms: 24 * 60 * MINUTE,
             checkpoint: None,
+            limits: Vec::new(),
             opt_outs: Vec::new(),
             act: ActPolicy::default(),
         }

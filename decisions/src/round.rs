@@ -154,8 +154,8 @@ pub struct Order {
     pub action: Action,
     /// Where.
     pub place: Place,
-    /// About which job.
-    pub job: AttemptKey,
+    /// About which job; none of one about a limit.
+    pub job: Option<AttemptKey>,
 }
 
 /// Where an action is carried out.

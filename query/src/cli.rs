@@ -147,6 +147,10 @@ pub enum Command {
                             Budgets are in budgets.toml in the ledger's folder; docs/budgets.md says how they are written. \
                             Exit code 1 when of some budget more was spent than there is.")]
     Budgets(BudgetsArgs),
+    /// How quotas stand: what each owner is guaranteed, holds and waits for, and what is left of its month
+    #[command(after_help = "Examples:\n  cardhour quotas\n  cardhour quotas --at 2026-03-05T09:00 --format csv\n\n\
+                            Quotas are in quotas.toml in the ledger's folder; docs/plan.md says how they are written, docs/quotas.md what a month's card-hours change.")]
+    Quotas(PlanArgs),
     /// What should start, wait or give way, by quotas and priorities: worked out and audited, never carried out
     #[command(after_help = "Examples:\n  cardhour plan\n  cardhour plan --at 2026-03-05T09:00 --format csv\n\n\
                             Quotas are in quotas.toml in the ledger's folder; docs/plan.md says how they are written and what a plan rests on.")]
@@ -159,7 +163,7 @@ pub enum Command {
                             be done is written down, and nobody is told. Exit code 1 when something couldn't be told or carried out."
     )]
     Reclaim(ReclaimArgs),
-    /// List what was decided about idle jobs, and why; ask for more time; call something off
+    /// List what was decided about idle jobs and limits, and why; ask for more time; call something off
     #[command(
         after_help = "Examples:\n  cardhour decisions --since 2026-03-05\n  cardhour decisions --job lab/4711 --format csv\n  \
                             cardhour decisions extend lab/4711 --for 4h\n  cardhour decisions cancel lab/4711"

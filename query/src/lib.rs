@@ -40,6 +40,7 @@ mod output;
 pub mod people;
 pub mod planned;
 pub mod played;
+pub mod quotas;
 pub mod quote;
 pub mod reclaimed;
 pub mod reconciled_with;

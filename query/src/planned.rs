@@ -16,7 +16,7 @@ use cardhour_domain::{CardTime, Interval, Name, Timestamp};
 use cardhour_ledger::Reading;
 use cardhour_scheduler_core::plan::{Action, Step};
 use cardhour_scheduler_core::{Plan, Policy, audit, decide};
-use pool::{Owner, Pool};
+use pool::{Months, Owner, Pool};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The name of the quotas in a ledger's folder.
@@ -59,12 +59,13 @@ impl Books {
         let at = asked.map_or(last, |asked| asked.min(last));
         let standing = reading.standing(at).await?;
         let past = self.past_usage(&reading, at).await?;
+        let months = self.planned_months(&reading, &quotas, at).await?;
         let mut clusters: BTreeSet<Name> = standing.nodes.iter().map(|node| node.cluster.clone()).collect();
         clusters.extend(standing.running.iter().chain(&standing.waiting).map(|attempt| attempt.cluster.clone()));
         let policy = Policy::default();
         let (mut rows, mut notes, mut is_faulty) = (Vec::new(), Vec::new(), false);
         for cluster in clusters {
-            let pool = Pool::new(&cluster, at, &standing, &quotas, &past);
+            let pool = Pool::new(&cluster, at, &standing, &quotas, &past, &months);
             if pool.snapshot.hosts.is_empty() {
                 notes.push(format!(
                     "{cluster:?}: no node with cards is known then, so nothing is planned: cardhour import nodes"
@@ -93,6 +94,16 @@ impl Books {
         table.notes = notes;
         self.remark(&mut table);
         Ok(Planned { table, is_faulty })
+    }
+
+    /// What the month's card-hours change for new work, where quotas have buckets of them.
+    async fn planned_months(&self, reading: &Reading, quotas: &Quotas, at: Timestamp) -> Result<Months, Error> {
+        if !quotas.have_months() {
+            return Ok(Months::default());
+        }
+        let off_peak = self.is_off_peak(at)?;
+        let Some(months) = self.quota_months(reading, quotas, at).await? else { return Ok(Months::default()) };
+        Ok(Months::of(months.standings.into_iter().map(|(_, standing)| standing), off_peak))
     }
 
     /// Card-time of each owner in the weeks before a moment, each week counting half of the one after it.

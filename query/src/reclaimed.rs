@@ -1,4 +1,4 @@
-//! Idle reclaim: the one look that joins books, people and actuators.
+//! Idle reclaim, and limits that follow budgets: the one look that joins books, people and actuators.
 //!
 //! ```text
 //! policy.toml, tables ─► round (pure) ─► decisions ─► table `decisions`
@@ -12,6 +12,7 @@
 //! Start at [`Reclaimer::look`]. Does not: judge (`cardhour_decisions::round` does), touch a job (`cardhour_actuators` do).
 
 mod carried;
+mod limits;
 mod listed;
 mod replay;
 mod told;
@@ -59,6 +60,7 @@ pub struct Reclaimer {
     channels: Vec<Channel>,
     warned: Warned,
     carrier: Carrier,
+    stood: Option<limits::Stood>,
 }
 
 impl Books {
@@ -97,7 +99,7 @@ impl Books {
 impl Reclaimer {
     /// Of these books, telling by these channels.
     pub fn new(books: Books, channels: Vec<Channel>) -> Self {
-        Self { books, channels, warned: Warned::default(), carrier: Carrier::default() }
+        Self { books, channels, warned: Warned::default(), carrier: Carrier::default(), stood: None }
     }
 
     /// One look: what is decided is written, told and carried out. Errors: the policy is faulty, and then nothing goes on; the ledger's own.
@@ -108,7 +110,16 @@ impl Reclaimer {
         let mode = set.map_or(policy.act.mode, |decision| decision.mode);
         let mut look = Look { at, mode, decisions: Vec::new(), leases: Vec::new(), trouble: Vec::new() };
         let kept = self.books.ledger().leases().await?;
-        let output = self.round(&policy, mode, &known, &kept, at).await?;
+        let mut output = self.round(&policy, mode, &known, &kept, at).await?;
+        match self.limits(&policy, mode, &known, at).await {
+            Ok(limits) => {
+                output.decisions.extend(limits.decisions);
+                output.orders.extend(limits.orders);
+                output.alerts.extend(limits.alerts);
+            }
+            // Idle jobs don't wait for somebody to mend a file of quotas.
+            Err(reason) => look.trouble.push(format!("limits stay as they are: {reason}")),
+        }
         look.decisions.extend(self.books.ledger().add_decisions(&output.decisions).await?);
         look.trouble.extend(self.warned.tell(&self.books, &self.channels, &output, at).await?);
         let known: Vec<Decision> = known.into_iter().chain(output.decisions).collect();

@@ -140,6 +140,7 @@ pub async fn run(cli: Cli) -> Result<Exit, Error> {
         Command::Me(args) => me(&Scene::new(global)?, global, args).await,
         Command::Quote(args) => quote(&Scene::new(global)?, args).await,
         Command::Budgets(args) => budgets(&Scene::new(global)?, args).await,
+        Command::Quotas(args) => quotas(&Scene::new(global)?, args).await,
         Command::Plan(args) => plan(&Scene::new(global)?, args).await,
         Command::Reclaim(args) => reclaim::reclaim(&Scene::new(global)?, args).await,
         Command::Decisions(args) => reclaim::decisions(&Scene::new(global)?, args).await,
@@ -334,6 +335,13 @@ async fn budgets(scene: &Scene, args: &BudgetsArgs) -> Result<Exit, Error> {
     let stand = books.budgets(args.asked(now(), books.zone())).await?;
     print::table(&stand.table, &args.output)?;
     Ok(if stand.is_over() { Exit::No } else { Exit::Done })
+}
+
+async fn quotas(scene: &Scene, args: &PlanArgs) -> Result<Exit, Error> {
+    let books = scene.books().await?;
+    let table = books.quota_table(args.at.map(|at| at.instant(books.zone()))).await?;
+    print::table(&table, &args.output)?;
+    Ok(Exit::Done)
 }
 
 async fn plan(scene: &Scene, args: &PlanArgs) -> Result<Exit, Error> {

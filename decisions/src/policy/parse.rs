@@ -24,7 +24,7 @@ pub(super) fn parse(text: &str) -> Result<ReclaimPolicy, Faults> {
 }
 
 fn policy(reader: &mut Reader<'_>, root: &Place<'_, '_>) -> Option<ReclaimPolicy> {
-    reader.known_keys(root, &["reclaim", "opt_out", "act"]);
+    reader.known_keys(root, &["reclaim", "opt_out", "limit", "act"]);
     let mut policy = ReclaimPolicy::default();
     let mut is_whole = true;
     if let Some(place) = reader.table(root, "reclaim") {
@@ -44,6 +44,10 @@ fn policy(reader: &mut Reader<'_>, root: &Place<'_, '_>) -> Option<ReclaimPolicy
             Some(rule) => policy.opt_outs.push(rule),
             None => is_whole = false,
         }
+    }
+    match super::limit::rules(reader, root) {
+        Some(rules) => policy.limits = rules,
+        None => is_whole = false,
     }
     match reader.table(root, "act") {
         Some(place) => match act(reader, &place) {
@@ -354,7 +358,7 @@ fn part(reader: &mut Reader<'_>, place: &Place<'_, '_>, key: &str, into: &mut Pe
     }
 }
 
-fn count(reader: &mut Reader<'_>, place: &Place<'_, '_>, key: &str, into: &mut u32) -> bool {
+pub(super) fn count(reader: &mut Reader<'_>, place: &Place<'_, '_>, key: &str, into: &mut u32) -> bool {
     let mut wide = u64::from(*into);
     let is_right = whole(reader, place, key, &mut wide);
     *into = u32::try_from(wide).unwrap_or(u32::MAX);

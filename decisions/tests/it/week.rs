@@ -210,12 +210,14 @@ fn live(seed: u64, faults: Faults, days: i64) -> Week {
             if week.orders.contains_key(&id) {
                 continue;
             }
-            week.orders.insert(id, (order.job.clone(), now));
-            let seen_as = site.deed_of(&order.job).seen_as.clone();
+            let job = order.job.expect("no limits here");
+            week.orders.insert(id, (job.clone(), now));
+            let seen_as = site.deed_of(&job).seen_as.clone();
             match order.action.what {
                 What::SlurmJob(action) => match action.deed {
-                    JobDeed::AskCheckpoint { .. } => checkpoints
-                        .push(SeenCheckpoint { job: order.job, done_at: now.checked_add_ms(2 * MINUTE).unwrap() }),
+                    JobDeed::AskCheckpoint { .. } => {
+                        checkpoints.push(SeenCheckpoint { job, done_at: now.checked_add_ms(2 * MINUTE).unwrap() })
+                    }
                     JobDeed::End { .. } => ends.push((seen_as, now.checked_add_ms(MINUTE).unwrap())),
                     JobDeed::Warn { .. } | JobDeed::Requeue => panic!("neither is asked for here"),
                 },

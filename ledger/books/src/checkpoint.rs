@@ -19,7 +19,7 @@ pub mod jitter;
 mod low_use;
 mod model_fit;
 mod preemption;
-mod quota_use;
+pub(crate) mod quota_use;
 mod trend;
 mod utilisation;
 mod verdict;

@@ -2,12 +2,17 @@
 //!
 //! A quota is of an organisation, of a project of it, or of a user of that. What has no quota may use what others leave idle.
 //!
-//! Start at [`Quotas::parse`]. Does not: decide anything, which is the scheduler core's, or know who holds what.
+//! A quota may have a bucket of card-hours a month; how much of it was used, hour by hour, [`month_uses`] tells.
+//!
+//! Start at [`Quotas::parse`]. Does not: decide anything, which is the scheduler core's: also not whether a bucket will last.
 
+mod month;
 mod parse;
 
+pub use month::{MonthSpan, MonthUse, UseCurve, month_slots, month_uses};
+
 use crate::document::Faults;
-use cardhour_domain::Name;
+use cardhour_domain::{CardTime, Name};
 
 /// All quotas of a ledger, checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,9 +58,21 @@ pub struct CardQuota {
     pub lend_limit: Option<u32>,
     /// Never more than this; none: no such limit.
     pub most: Option<u32>,
+    /// What of a month's card-time is theirs before their weight and what they may borrow shrink, in each cluster that the quota is of; none: no such bucket.
+    pub month: Option<CardTime>,
 }
 
 impl Quotas {
+    /// Those that hold in a cluster.
+    pub fn in_cluster<'a>(&'a self, cluster: &'a str) -> impl Iterator<Item = &'a Quota> + Clone {
+        self.quotas.iter().filter(move |quota| quota.cluster.as_ref().is_none_or(|of| of == cluster))
+    }
+
+    /// Whether any has a bucket of card-hours a month.
+    pub fn have_months(&self) -> bool {
+        self.quotas.iter().filter_map(|quota| quota.cards.as_ref()).any(|cards| cards.month.is_some())
+    }
+
     /// From the text of a file; none of a text that says nothing. Errors: all faults of it, each with its line and key.
     pub fn parse(text: &str) -> Result<Self, Faults> {
         parse::parse(text)

@@ -1,11 +1,13 @@
 //! From the books to the scheduler core's snapshot: one cluster's hosts, the tree of its owners, who runs and who waits.
 
 use cardhour_books::attempt::Attempt;
-use cardhour_books::quotas::Quotas;
+use cardhour_books::quotas::{Holder, Quotas};
 use cardhour_books::site::Node;
+use cardhour_decisions::month::MonthStanding;
 use cardhour_domain::{CardShare, CardTime, Name, Timestamp};
 use cardhour_ledger::Standing;
 use cardhour_scheduler_core::Plan;
+use cardhour_scheduler_core::capacity::{Band, BandEffect};
 use cardhour_scheduler_core::names::{HostName, JobName, Model, QueueName};
 use cardhour_scheduler_core::plan::Action;
 use cardhour_scheduler_core::snapshot::{
@@ -63,11 +65,48 @@ impl Owner {
     }
 }
 
+/// What the month's card-hours change for new work.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Months {
+    /// By cluster and owner; the cluster is none where no cluster is known to have the model. Of an owner with several buckets, by the hardest of their bands.
+    bands: BTreeMap<(Option<Name>, Holder), (Band, BandEffect)>,
+    /// Whether it is off-peak; none where no window says when that is.
+    off_peak: Option<bool>,
+    /// How those stand that change something, in words.
+    words: Vec<(Option<Name>, String)>,
+}
+
+impl Months {
+    /// `off_peak`: whether it is; none where the price book has no window, and then nobody is held to it.
+    pub(super) fn of(standings: impl Iterator<Item = MonthStanding>, off_peak: Option<bool>) -> Self {
+        let mut months = Self { off_peak, ..Self::default() };
+        for of in standings {
+            let (band, words) = (of.standing.band, of.words());
+            let effect = BandEffect {
+                off_peak_only: of.standing.effect.off_peak_only && off_peak.is_some(),
+                ..of.standing.effect
+            };
+            if band != Band::Ample {
+                months.words.push((of.cluster.clone(), words));
+            }
+            let known = months.bands.entry((of.cluster, of.holder)).or_insert((band, effect));
+            if band > known.0 {
+                *known = (band, effect);
+            }
+        }
+        months
+    }
+
+    fn effect(&self, cluster: &Name, holder: &Holder) -> Option<BandEffect> {
+        self.bands.get(&(Some(cluster.clone()), holder.clone())).map(|(_, effect)| *effect)
+    }
+}
+
 /// One cluster as it stood, and what of it could not be said to the core.
 pub(super) struct Pool {
     cluster: Name,
     pub(super) snapshot: Snapshot,
-    /// What isn't in the snapshot, in words.
+    /// What isn't in the snapshot, or changes it, in words.
     pub(super) left_out: Vec<String>,
 }
 
@@ -78,6 +117,7 @@ impl Pool {
         standing: &Standing,
         quotas: &Quotas,
         past: &BTreeMap<Owner, CardTime>,
+        months: &Months,
     ) -> Self {
         let hosts = hosts(cluster, standing);
         let largest = hosts.iter().map(|host| host.cards).max().unwrap_or(0);
@@ -126,10 +166,13 @@ impl Pool {
                 left_out.push(format!("{cluster:?}: {org} has a quota of {model:?}, and no card is of that model"));
             }
         }
-        let queues = queues(cluster, owners, quotas, past);
+        let of_cluster = months.words.iter().filter(|(of, _)| of.as_ref() == Some(cluster));
+        left_out.extend(
+            of_cluster.map(|(_, words)| format!("{cluster:?}: {words}: new work has less weight and borrows less")),
+        );
+        let queues = queues(cluster, owners, quotas, past, months);
         let (capacity, reservations) = (BTreeMap::new(), Vec::new());
-        // No queue is held to off-peak hours: month bands don't come from the books yet.
-        let off_peak = false;
+        let off_peak = months.off_peak.unwrap_or(false);
         let snapshot = Snapshot { at, queues, hosts, capacity, off_peak, running, pending, reservations };
         Self { cluster: cluster.clone(), snapshot, left_out }
     }
@@ -310,6 +353,7 @@ pub(crate) fn queues(
     mut owners: BTreeSet<Owner>,
     quotas: &Quotas,
     past: &BTreeMap<Owner, CardTime>,
+    months: &Months,
 ) -> Vec<Queue> {
     let of_cluster = || quotas.quotas.iter().filter(|quota| quota.cluster.as_ref().is_none_or(|of| of == cluster));
     owners.extend(of_cluster().map(Owner::of_quota));
@@ -321,6 +365,7 @@ pub(crate) fn queues(
         let mut queue = queue(owner.queue(), Some(owner.parent().map_or(QueueName::new(ROOT), |above| above.queue())));
         for quota in of_cluster().filter(|quota| Owner::of_quota(quota) == *owner) {
             queue.weight_milli = quota.weight_milli.unwrap_or(queue.weight_milli);
+            queue.band = months.effect(cluster, &quota.holder);
             if let Some(cards) = &quota.cards {
                 let parts = |cards: u32| i64::from(cards) * CardShare::CARD.parts();
                 let quota = Quota {

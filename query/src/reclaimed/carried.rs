@@ -9,13 +9,14 @@ use cardhour_actuators::kubernetes::{Cluster, ClusterSettings};
 use cardhour_actuators::round::Carrying;
 use cardhour_actuators::sight::Sight;
 use cardhour_actuators::slurm::{Slurm, SlurmSettings};
-use cardhour_actuators::{Action, DecisionId, FileJournal, Guards, Journal, Past, Round, Standing, Worlds};
-use cardhour_decisions::decision::{Decision, Mode};
+use cardhour_actuators::{Action, DecisionId, FileJournal, Guards, Journal, Past, Round, Standing, What, Worlds};
+use cardhour_decisions::decision::{Decision, DecisionKind, Mode};
+use cardhour_decisions::limits::would_raise;
 use cardhour_decisions::policy::ReclaimPolicy;
 use cardhour_decisions::policy::{ActPolicy, KubernetesPolicy, SlurmPolicy};
 use cardhour_decisions::round::{Order, Place};
 use cardhour_domain::Name;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -35,6 +36,19 @@ pub struct Carrier {
 }
 
 impl Carrier {
+    /// What the journal has of the decisions about limits. Errors: why it can't be read.
+    pub fn of_limits(&mut self, books: &Books, known: &[Decision]) -> Result<BTreeMap<Name, Past>, String> {
+        let path = books.ledger().folder().map(|folder| folder.join(JOURNAL_FILE)).filter(|path| path.exists());
+        let Some(path) = path else { return Ok(BTreeMap::new()) };
+        if self.journal.is_none() {
+            self.journal = Some(FileJournal::open(&path).map_err(|error| crate::error::chain(&error))?);
+        }
+        let journal = self.journal.as_ref().expect("opened above");
+        let about_limits = known.iter().filter(|row| row.kind == DecisionKind::Limit && row.of_decision.is_none());
+        let past = |row: &Decision| Some((row.id.clone(), journal.past(&DecisionId::new(&*row.id))?.clone()));
+        Ok(about_limits.filter_map(past).collect())
+    }
+
     /// Begins what is ordered, goes on with what was begun, and tells what is over: rows to add, and what stands in the way.
     ///
     /// Errors: none of a world that can't be reached, which is told; the journal's are told too, since then nothing is touched.
@@ -86,16 +100,21 @@ fn carry_on(
     let wanted: BTreeSet<DecisionId> = orders.iter().map(|order| order.action.decision.clone()).collect();
     for order in orders {
         if let Place::Node { node } = &order.place {
-            trouble.push(format!("{}: ending processes on {node} isn't possible from here", order.job));
+            let whose = order.job.as_ref().map_or("", |job| job.as_str());
+            trouble.push(format!("{whose}: ending processes on {node} isn't possible from here"));
         } else if !actions.iter().any(|open| open.decision == order.action.decision) {
             actions.push(order.action);
         }
     }
     let guards = guards(act, mode);
     // What isn't ordered any more is off, unless it was begun: half an end is worse than a whole one.
-    let is_wanted = |action: &Action, _: &Sight| match wanted.contains(&action.decision) {
-        true => Ok(()),
-        false => Err("the job works again, or it was called off".to_owned()),
+    let is_wanted = |action: &Action, sight: &Sight| match (&action.what, wanted.contains(&action.decision)) {
+        (What::SlurmLimit(limit), true) => would_raise(limit, sight).map_or(Ok(()), Err),
+        (What::SlurmLimit(_), false) => Err("its band or policy.toml has changed".to_owned()),
+        (What::SlurmJob(_) | What::Process(_) | What::Kubernetes(_), true) => Ok(()),
+        (What::SlurmJob(_) | What::Process(_) | What::Kubernetes(_), false) => {
+            Err("the job works again, or it was called off".to_owned())
+        }
     };
     let mut worlds = worlds(act, &mut trouble);
     for action in &actions {

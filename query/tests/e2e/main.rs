@@ -31,6 +31,7 @@ mod over_capacity;
 mod plan;
 mod prices;
 mod questions;
+mod quotas;
 mod readers;
 mod reclaim;
 mod reconciled_with;

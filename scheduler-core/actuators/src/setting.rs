@@ -80,7 +80,8 @@ pub enum Value {
 }
 
 impl Value {
-    fn kept(self) -> Option<u64> {
+    /// As it is kept, whoever knows of it yet.
+    pub fn kept(self) -> Option<u64> {
         match self {
             Self::Known(value) | Self::OnItsWay(value) => value,
         }

@@ -74,14 +74,24 @@ fn row(quota: &Quota, cards: &CardQuota, cluster: Option<&Name>, used: &Use, kno
     ]
 }
 
+/// Whether an attempt counts on a quota, in a cluster or in any.
+pub(crate) fn is_own(quota: &Quota, cluster: Option<&Name>, attempt: &ReportAttempt) -> bool {
+    let Holder { org, project, user } = &quota.holder;
+    let is = |own: &Option<Name>, of: &Option<Name>| own.is_none() || own == of;
+    attempt.org.as_ref() == Some(org)
+        && is(project, &attempt.project)
+        && is(user, &attempt.user)
+        && cluster.is_none_or(|cluster| attempt.cluster == *cluster)
+}
+
 /// Of which models each attempt had cards, and where there are which.
-struct Models<'a> {
+pub(crate) struct Models<'a> {
     of_attempt: BTreeMap<u32, BTreeMap<&'a Name, i128>>,
     at: BTreeSet<(&'a Name, &'a Name)>,
 }
 
 impl<'a> Models<'a> {
-    fn of(facts: &Facts<'a>) -> Self {
+    pub fn of(facts: &Facts<'a>) -> Self {
         let mut models = Self { of_attempt: BTreeMap::new(), at: BTreeSet::new() };
         for cell in &facts.input().cells {
             let Some(model) = &cell.model else { continue };
@@ -96,7 +106,7 @@ impl<'a> Models<'a> {
     }
 
     /// The clusters that have a model; none known is one that nobody names.
-    fn clusters(&self, model: &str) -> Vec<Option<&'a Name>> {
+    pub fn clusters(&self, model: &str) -> Vec<Option<&'a Name>> {
         let clusters: Vec<_> = self.at.iter().filter(|(one, _)| ***one == *model).map(|(_, at)| Some(*at)).collect();
         if clusters.is_empty() { vec![None] } else { clusters }
     }
@@ -112,18 +122,22 @@ impl<'a> Models<'a> {
 
 /// What an owner had of a model in a span.
 #[derive(Default)]
-struct Use {
+pub(crate) struct Use {
     held: CardTime,
     /// The most at a time. Unit: parts of a card.
     peak_parts: i128,
     /// How long it was at least the guarantee. Unit: milliseconds.
-    hit_ms: i64,
+    pub hit_ms: i64,
     /// How long it was less, and somebody waited. Unit: milliseconds.
     waited_ms: i64,
+    /// What it held at the end of the span. Unit: parts of a card.
+    pub last_parts: i128,
+    /// Its jobs that waited at the end of the span.
+    pub last_waiting: u64,
 }
 
 impl Use {
-    fn of(
+    pub fn of(
         facts: &Facts<'_>,
         models: &Models<'_>,
         quota: &Quota,
@@ -140,14 +154,7 @@ impl Use {
                 (*held, *waits) = (*held + parts * i128::from(sign), *waits + waiting * sign);
             }
         };
-        let is_own = |attempt: &ReportAttempt| {
-            let Holder { org, project, user } = &quota.holder;
-            let is = |own: &Option<Name>, of: &Option<Name>| own.is_none() || own == of;
-            attempt.org.as_ref() == Some(org)
-                && is(project, &attempt.project)
-                && is(user, &attempt.user)
-                && cluster.is_none_or(|cluster| attempt.cluster == *cluster)
-        };
+        let is_own = |attempt: &ReportAttempt| is_own(quota, cluster, attempt);
         for (number, attempt) in facts.attempts().filter(|(_, attempt)| is_own(attempt)) {
             let parts = models.parts(number, attempt, &cards.model);
             if let (Some(held), Some(parts)) = (attempt.held, parts) {
@@ -171,6 +178,7 @@ impl Use {
             if ms > 0 {
                 used.held += CardTime::from_part_ms(held * i128::from(ms));
                 used.peak_parts = used.peak_parts.max(held);
+                (used.last_parts, used.last_waiting) = (held, u64::try_from(waiting).unwrap_or(0));
                 if held >= guaranteed {
                     used.hit_ms += ms;
                 } else if waiting > 0 {

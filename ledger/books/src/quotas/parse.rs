@@ -2,12 +2,14 @@
 
 use super::{CardQuota, Holder, Quota, Quotas};
 use crate::document::{Faults, Place, Reader, read};
-use cardhour_domain::Name;
+use cardhour_domain::{CardTime, Name};
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive;
 
 /// The most cards that are believed of one quota.
 const MOST_CARDS: i64 = 10_000_000;
+/// The most card-hours that are believed of one month: those of [`MOST_CARDS`] in 31 days.
+const MOST_MONTH_CARD_HOURS: i64 = MOST_CARDS * 31 * 24;
 /// The greatest weight that is believed.
 const GREATEST_WEIGHT: i64 = 1_000_000;
 
@@ -38,7 +40,19 @@ fn quotas(reader: &mut Reader<'_>, root: &Place<'_, '_>) -> Option<Quotas> {
 fn quota(reader: &mut Reader<'_>, place: &Place<'_, '_>) -> Option<Quota> {
     reader.known_keys(
         place,
-        &["org", "project", "user", "cluster", "model", "guaranteed", "borrow_limit", "lend_limit", "max", "weight"],
+        &[
+            "org",
+            "project",
+            "user",
+            "cluster",
+            "model",
+            "guaranteed",
+            "borrow_limit",
+            "lend_limit",
+            "max",
+            "weight",
+            "month_card_hours",
+        ],
     );
     let holder = holder(reader, place);
     let cluster = match place.table.contains_key("cluster") {
@@ -76,8 +90,9 @@ fn holder(reader: &mut Reader<'_>, place: &Place<'_, '_>) -> Option<Holder> {
 /// The outer none: a fault was told.
 fn cards(reader: &mut Reader<'_>, place: &Place<'_, '_>) -> Option<Option<CardQuota>> {
     let figures = ["guaranteed", "borrow_limit", "lend_limit", "max"];
+    let of_cards = || figures.into_iter().chain(["month_card_hours"]);
     let Some(model) = place.table.get("model") else {
-        return match figures.into_iter().find(|key| place.table.contains_key(*key)) {
+        return match of_cards().find(|key| place.table.contains_key(*key)) {
             None if place.table.contains_key("weight") => Some(None),
             None => {
                 reader.fault(place.at, &place.path, "says nothing: it needs a model and guaranteed, or a weight");
@@ -91,6 +106,7 @@ fn cards(reader: &mut Reader<'_>, place: &Place<'_, '_>) -> Option<Option<CardQu
     };
     let model = reader.string(model, &place.key("model")).map(Name::from);
     let [guaranteed, borrow_limit, lend_limit, most] = figures.map(|key| count(reader, place, key));
+    let month = month(reader, place);
     let (guaranteed, lend_limit, most) = (guaranteed?.unwrap_or(0), lend_limit?, most?);
     let mut is_whole = true;
     for (key, limit, within) in [
@@ -108,7 +124,7 @@ fn cards(reader: &mut Reader<'_>, place: &Place<'_, '_>) -> Option<Option<CardQu
         }
     }
     is_whole.then_some(())?;
-    Some(Some(CardQuota { model: model?, guaranteed, borrow_limit: borrow_limit?, lend_limit, most }))
+    Some(Some(CardQuota { model: model?, guaranteed, borrow_limit: borrow_limit?, lend_limit, most, month: month? }))
 }
 
 /// A whole number of cards; the outer none: a fault was told.
@@ -116,6 +132,20 @@ fn count(reader: &mut Reader<'_>, place: &Place<'_, '_>, key: &str) -> Option<Op
     let Some(value) = place.table.get(key) else { return Some(None) };
     let cards = reader.decimal(value, &place.key(key), 0, MOST_CARDS)?;
     Some(Some(cards.to_u32().expect("it is no more than MOST_CARDS")))
+}
+
+/// Card-hours of a month; the outer none: a fault was told.
+fn month(reader: &mut Reader<'_>, place: &Place<'_, '_>) -> Option<Option<CardTime>> {
+    let Some(value) = place.table.get("month_card_hours") else { return Some(None) };
+    let path = place.key("month_card_hours");
+    let hours = reader.decimal(value, &path, 6, MOST_MONTH_CARD_HOURS)?;
+    if hours.is_zero() {
+        reader.fault_of(value, &path, "has to be above zero: max = 0 is how nothing is allowed");
+        return None;
+    }
+    // Six decimals of an hour are whole parts × milliseconds.
+    let millionths = (hours * Decimal::from(1_000_000)).to_i128().expect("no more than MOST_MONTH_CARD_HOURS");
+    Some(Some(CardTime::from_part_ms(millionths * (CardTime::PART_MS_PER_CARD_HOUR / 1_000_000))))
 }
 
 /// In thousandths; the outer none: a fault was told.

@@ -9,7 +9,7 @@ fn quotas_are_of_owners_and_models() {
     let holder =
         |project: Option<&str>, org: &str| Holder { org: org.into(), project: project.map(Into::into), user: None };
     let cards = |guaranteed, borrow_limit, lend_limit, most| {
-        Some(CardQuota { model: "H200".into(), guaranteed, borrow_limit, lend_limit, most })
+        Some(CardQuota { model: "H200".into(), guaranteed, borrow_limit, lend_limit, most, month: None })
     };
     assert_eq!(
         quotas,
@@ -55,4 +55,23 @@ fn every_fault_is_told_with_its_line() {
     }
     let twice = "[[quota]]\norg = \"a\"\nmodel = \"L4\"\nguaranteed = 1\n".repeat(2);
     assert!(Quotas::parse(&twice).unwrap_err().to_string().contains("same owner and model"));
+}
+
+/// 12.5 card-hours of 18,018,000 parts × 3,600,000 ms each, by hand.
+#[test]
+fn a_bucket_of_a_month_is_of_a_model_and_above_zero() {
+    let of = |lines: &str| Quotas::parse(&format!("[[quota]]\norg = \"a\"\n{lines}"));
+    let quotas = of("model = \"L4\"\nmonth_card_hours = \"12.5\"\n").unwrap();
+    let cards = quotas.quotas[0].cards.clone().unwrap();
+    assert_eq!(cards.month, Some(CardTime::from_part_ms(810_810_000_000_000)));
+    assert_eq!(cards.guaranteed, 0);
+    assert!(quotas.have_months());
+    for (lines, words) in [
+        ("model = \"L4\"\nmonth_card_hours = 0\n", "line 4: quota[1].month_card_hours: has to be above zero"),
+        ("model = \"L4\"\nmonth_card_hours = \"much\"\n", "line 4: quota[1].month_card_hours:"),
+        ("month_card_hours = 5\n", "quota[1].model: is missing: month_card_hours is of cards of a model"),
+    ] {
+        let told = of(lines).unwrap_err().to_string();
+        assert!(told.contains(words), "{words}\n{told}");
+    }
 }
