@@ -7,7 +7,7 @@ mod record;
 
 use crate::books::{Books, SIMULATED};
 use crate::error::Error;
-use crate::planned::pool::{Owner, queues};
+use crate::planned::pool::{Months, Owner, queues};
 use crate::request::Span;
 use crate::settings_file;
 use cardhour_books::checkpoint::Checkpoint;
@@ -260,7 +260,7 @@ impl Record {
         let Some(quotas) = quotas else { return self.recorded.clone() };
         let owners: BTreeSet<Owner> = self.owners.iter().cloned().collect();
         let mut trace: Trace = self.trace.clone();
-        trace.pool.queues = queues(&self.cluster, owners, quotas, &BTreeMap::new());
+        trace.pool.queues = queues(&self.cluster, owners, quotas, &BTreeMap::new(), &Months::default());
         trace.play_audited(&Policy::default())
     }
 

@@ -67,7 +67,7 @@ impl Owner {
 
 /// What the month's card-hours change for new work.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Months {
+pub(crate) struct Months {
     /// By cluster and owner; the cluster is none where no cluster is known to have the model. Of an owner with several buckets, by the hardest of their bands.
     bands: BTreeMap<(Option<Name>, Holder), (Band, BandEffect)>,
     /// Whether it is off-peak; none where no window says when that is.
