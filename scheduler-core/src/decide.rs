@@ -20,6 +20,7 @@ use crate::policy::{Order, Policy, WithinQueue};
 use crate::pool::rooms::{Spot, View};
 use crate::pool::tree::QueueAt;
 use crate::pool::{Ask, AskAt, Choice, Pool, times};
+use crate::recall::{Recall, Recalling};
 use crate::repair::repair;
 use crate::snapshot::{Reservation, Shape, Snapshot};
 use crate::victims::{Hunt, NotFound};
@@ -52,7 +53,7 @@ pub enum Progress<'s> {
 
 /// As [`decide`], and tells of each stage as soon as it is done. For those who carry out the first steps while the last are being decided, or who take the time of each.
 pub fn decide_watched(snapshot: &Snapshot, policy: &Policy, watch: impl FnMut(Progress<'_>)) -> Plan {
-    decide_on(snapshot, policy, watch).0
+    decide_on(snapshot, policy, Remember::Nothing, watch).plan
 }
 
 /// What a plan was made of that time changes by itself.
@@ -64,17 +65,41 @@ pub(crate) struct Grounds {
     pub heads: bool,
 }
 
-/// As [`decide_watched`], and says what the plan was made of.
-pub(crate) fn decide_on(snapshot: &Snapshot, policy: &Policy, mut watch: impl FnMut(Progress<'_>)) -> (Plan, Grounds) {
+/// Whether a round gives the last one's refusals again and leaves its own for the next.
+pub(crate) enum Remember<'r> {
+    /// Neither.
+    Nothing,
+    /// Both; of a snapshot whose lists are sorted, each name once. `None`: there was no last round.
+    Refusals(Option<(&'r Recall, &'r [Step])>),
+}
+
+/// A plan, what it was made of, and what is left for the next round.
+pub(crate) struct Decided {
+    pub plan: Plan,
+    pub grounds: Grounds,
+    pub recall: Option<Recall>,
+}
+
+/// As [`decide_watched`], with the last round in mind.
+pub(crate) fn decide_on(
+    snapshot: &Snapshot,
+    policy: &Policy,
+    remember: Remember<'_>,
+    mut watch: impl FnMut(Progress<'_>),
+) -> Decided {
     let pool = Pool::new(snapshot, policy);
     watch(Progress::Numbered);
     let entitlement = Entitlement::of(&pool);
     watch(Progress::Shared);
-    let mut round = Round::new(pool, entitlement);
+    let recalling = match remember {
+        Remember::Nothing => Recalling::nothing(),
+        Remember::Refusals(before) => Recalling::new(&pool, &entitlement, before),
+    };
+    let mut round = Round::new(pool, entitlement, recalling);
     round.mend();
     round.go_through_line(&mut watch);
-    let grounds = Grounds { losses: round.pool.losses_compared, heads: !round.leftovers.heads.is_empty() };
-    (Plan { steps: round.steps }, grounds)
+    let grounds = Grounds { losses: round.losses_compared, heads: !round.leftovers.heads.is_empty() };
+    Decided { plan: Plan { steps: round.steps }, grounds, recall: round.recalling.left() }
 }
 
 struct Round<'a> {
@@ -90,8 +115,11 @@ struct Round<'a> {
     given_back: BTreeMap<QueueAt, i64>,
     /// Room that this round's victims leave beyond what they were ended for.
     leftovers: Leftovers,
-    /// Shapes that found no room this round, with their reason: the next of the kind isn't tried.
-    hopeless: BTreeMap<Kind<'a>, (Why, Vec<JobName>)>,
+    /// Kinds that found no room this round, by queue, with the step that says why: the next of the kind isn't tried.
+    hopeless: Vec<BTreeMap<Kind<'a>, usize>>,
+    /// Whether it was compared what jobs would lose.
+    losses_compared: bool,
+    recalling: Recalling<'a>,
 }
 
 /// A reservation that still holds.
@@ -108,22 +136,24 @@ struct Held {
     spots: Vec<Spot>,
 }
 
-/// What makes two pending jobs the same to the pool.
+/// What makes two pending jobs of a queue the same to the pool.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Kind<'a> {
-    queue: QueueAt,
+    /// Its first model and its cards: of two shapes that differ, most differ in these.
+    model: Option<usize>,
+    parts: i64,
     priority: i32,
-    shape: &'a Shape,
     workers: u32,
     min_workers: u32,
     preemptible: bool,
     critical: bool,
     /// How long it runs, where room is kept for a gang: what ends in time may use it.
     longest_ms: Option<i64>,
+    shape: &'a Shape,
 }
 
 impl<'a> Round<'a> {
-    fn new(mut pool: Pool<'a>, entitlement: Entitlement) -> Self {
+    fn new(mut pool: Pool<'a>, entitlement: Entitlement, recalling: Recalling<'a>) -> Self {
         let (snapshot, policy) = (pool.snapshot, pool.policy);
         let asks = Rc::clone(&pool.asks);
         let ordinary =
@@ -144,15 +174,17 @@ impl<'a> Round<'a> {
             }
         }
         Self {
+            hopeless: vec![BTreeMap::new(); pool.tree.queues.len()],
             pool,
             entitlement,
+            recalling,
+            losses_compared: false,
             asks,
             steps: Vec::new(),
             tokens,
             promises,
             given_back: BTreeMap::new(),
             leftovers: Leftovers::default(),
-            hopeless: BTreeMap::new(),
         }
     }
 
@@ -175,6 +207,8 @@ impl<'a> Round<'a> {
             if ends {
                 self.pool.send_off(at, workers);
             }
+            let mended = &self.steps[self.steps.len() - 1..];
+            self.recalling.happened(self.pool.jobs[at].need.model, mended);
         }
     }
 
@@ -192,7 +226,12 @@ impl<'a> Round<'a> {
             let ends = self.ends(ask);
             self.leftovers.hold(&mut self.pool, queue, ends);
             let before = self.steps.len();
+            (self.pool.losses_compared, self.pool.moves_searched) = (false, false);
             let seated = self.consider(ask);
+            self.losses_compared |= self.pool.losses_compared;
+            if seated.is_some() {
+                self.note_seated(before);
+            }
             watch(Progress::Decided(&self.steps[before..]));
             if let Some(workers) = seated {
                 line.charge(
@@ -210,13 +249,26 @@ impl<'a> Round<'a> {
         }
     }
 
+    /// Notes what was done to seat a job, by its steps from `first` on.
+    fn note_seated(&mut self, first: usize) {
+        let steps = &self.steps[first..];
+        let seat = steps.iter().find_map(|step| match &step.action {
+            Action::Admit(seat) | Action::Reserve { seat, .. } => seat.model.as_ref(),
+            Action::Evict { .. } | Action::Shrink { .. } | Action::Move { .. } | Action::Requeue | Action::Wait => None,
+        });
+        if let Some(r) = seat.and_then(|model| self.pool.model(model)) {
+            self.recalling.happened(r, steps);
+        }
+    }
+
     /// Decides about one job. The workers it was given, now or by promise; `None`: it waits.
     fn consider(&mut self, at: AskAt) -> Option<u32> {
         let asks = Rc::clone(&self.asks);
         let ask = &asks[at];
         let pending = ask.pending;
         let kind = Kind {
-            queue: ask.queue,
+            model: ask.choices.first().map(|choice| choice.need.model),
+            parts: pending.shape.cards.parts(),
             priority: pending.priority,
             shape: &pending.shape,
             workers: pending.workers,
@@ -225,9 +277,18 @@ impl<'a> Round<'a> {
             critical: pending.critical.as_ref().is_some_and(|window| window.holds_at(self.pool.at())),
             longest_ms: pending.longest_ms.filter(|_| !self.leftovers.heads.is_empty()),
         };
-        if let Some((why, considered)) = self.hopeless.get(&kind) {
-            let (why, considered) = (why.clone(), considered.clone());
-            self.wait(pending, why, considered);
+        if let Some(same) = self.hopeless[ask.queue].get(&kind) {
+            let same = &self.steps[*same];
+            let (reason, evidence) = (same.reason.clone(), same.evidence.clone());
+            self.push(pending, Action::Wait, reason, evidence);
+            return None;
+        }
+        if let Some(step) = self.recalling.refusal(ask, self.tokens == Some(0)) {
+            if self.pool.rules(ask.queue).within_queue != WithinQueue::LowerOrNewerEqual {
+                self.hopeless[ask.queue].insert(kind, self.steps.len());
+            }
+            self.recalling.refused(ask, self.tokens == Some(0), self.steps.len());
+            self.push(pending, Action::Wait, step.reason.clone(), step.evidence.clone());
             return None;
         }
         if ask.choices.is_empty() {
@@ -272,13 +333,19 @@ impl<'a> Round<'a> {
                 }
             }
         }
+        let heads = self.leftovers.heads.len();
         self.keep_head(ask);
+        if let Some(head) = self.leftovers.heads.get(heads) {
+            self.recalling.has_head(head.need.model);
+        } else if !self.pool.losses_compared && !self.pool.moves_searched {
+            self.recalling.refused(ask, self.tokens == Some(0), self.steps.len());
+        }
         let why = waiting::why(&self.pool, &self.entitlement, ask, &missed);
         let considered: Vec<JobName> =
             missed.considered.iter().map(|job| self.pool.jobs[*job].run.name.clone()).collect();
         self.hold_unreclaimable(ask);
         if self.pool.rules(ask.queue).within_queue != WithinQueue::LowerOrNewerEqual {
-            self.hopeless.insert(kind, (why.clone(), considered.clone()));
+            self.hopeless[ask.queue].insert(kind, self.steps.len());
         }
         self.wait(pending, why, considered);
         None
@@ -325,14 +392,14 @@ impl<'a> Round<'a> {
             self.promise(ask, choice, workers, &spots, waits_for, Reason::AlreadyLeaving, None);
             return Some(workers);
         }
-        self.leftovers.lift_quota(&mut self.pool);
+        self.leftovers.lift_quota(&mut self.pool, &choice.each);
         let moved = make_room(&mut self.pool, &self.entitlement, ask, choice, workers, self.tokens);
         if let Some((moved, spots)) = moved {
             debug_assert!(!moved.is_empty(), "a job for which nobody moves doesn't get room by moves");
             self.promise_by_moves(ask, choice, workers, &moved, &spots);
             return Some(workers);
         }
-        self.leftovers.lift(&mut self.pool);
+        self.leftovers.lift(&mut self.pool, &choice.each);
         let found = self.hunt(ask, choice, workers, missed);
         let ends = ask.pending.longest_ms.and_then(|longest| self.pool.at().checked_add_ms(longest));
         self.leftovers.hold(&mut self.pool, ask.queue, ends);

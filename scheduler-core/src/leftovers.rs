@@ -12,24 +12,35 @@ use crate::names::JobName;
 use crate::pool::Pool;
 use crate::pool::rooms::{Need, Spot, View};
 use crate::pool::tree::{QueueAt, ResourceAt};
+use crate::snapshot::Resource;
 
 /// Such room of this round.
 #[derive(Default)]
 pub(crate) struct Leftovers {
-    /// Spots that victims leave.
-    pub spots: Vec<Spot>,
-    /// Quota that victims leave beyond what their asker lacked.
-    pub quota: Vec<(QueueAt, ResourceAt, i64)>,
-    /// Quota that isn't lent.
-    pub unlent: Vec<(QueueAt, ResourceAt, i64)>,
     /// The places of head gangs.
     pub heads: Vec<Head>,
     held_heads: Vec<Head>,
-    held_spots: Vec<Spot>,
-    held_quota: Vec<(QueueAt, ResourceAt, i64)>,
+    /// Spots that victims leave, as far as nobody was given them since; those at the end are new, and not kept yet.
+    spots: Vec<Spot>,
+    /// How many of the spots are kept.
+    kept: usize,
+    /// Quota that victims leave beyond what their asker lacked, by resource.
+    quota: Vec<LeftQuota>,
+    /// Quota that isn't lent.
+    unlent: Vec<(QueueAt, ResourceAt, i64)>,
     held_unlent: Vec<(QueueAt, ResourceAt, i64)>,
     /// All of it is held as it should be.
     settled: bool,
+}
+
+/// Quota of one resource that victims leave.
+#[derive(Default)]
+struct LeftQuota {
+    of: Vec<(QueueAt, i64)>,
+    /// What is counted as in use of it; the same list, where it is held.
+    held: bool,
+    /// The state of the count when it was last held.
+    seen: u64,
 }
 
 /// The place of a job that waits for others to end by themselves.
@@ -43,24 +54,48 @@ pub(crate) struct Head {
 }
 
 impl Leftovers {
+    /// Spots that somebody leaves.
+    pub fn leave_spots(&mut self, spots: impl IntoIterator<Item = Spot>) {
+        self.spots.extend(spots);
+        self.settled = false;
+    }
+
+    /// Quota that somebody leaves.
+    pub fn leave_quota(&mut self, queue: QueueAt, r: ResourceAt, amount: i64) {
+        if self.quota.len() <= r {
+            self.quota.resize_with(r + 1, LeftQuota::default);
+        }
+        debug_assert!(!self.quota[r].held, "quota is left while a search goes on");
+        self.quota[r].of.push((queue, amount));
+        self.settled = false;
+    }
+
+    /// Quota that isn't lent.
+    pub fn lend_no_more(&mut self, queue: QueueAt, r: ResourceAt, amount: i64) {
+        self.unlent.push((queue, r, amount));
+    }
+
     /// Keeps from others what is still free of it. `asker`: the queue whose job is looked at; what is kept for a queue isn't kept from it.
     /// `ends`: when that job will have ended for certain.
+    ///
+    /// Cost: what was lifted, and cards of which others were given something since.
     pub fn hold(&mut self, pool: &mut Pool<'_>, asker: QueueAt, ends: Option<Timestamp>) {
         if self.settled && self.unlent.is_empty() && self.heads.is_empty() {
             return;
         }
-        self.lift(pool);
+        self.lift_heads(pool);
+        self.lift_quota(pool, &[]);
         self.settled = true;
-        // What others have been given of it since is theirs, and isn't looked at again.
-        self.held_spots = self.spots.iter().filter_map(|spot| pool.rooms.take_for_nobody(spot)).collect();
-        self.spots.clone_from(&self.held_spots);
-        for (queue, r, amount) in &self.quota {
-            let held = (*amount).min(pool.tree.available(&pool.after, *queue, *r)).max(0);
-            pool.tree.add(&mut pool.after, *queue, *r, held);
-            self.held_quota.push((*queue, *r, held));
+        self.keep_spots(pool);
+        for (r, left) in self.quota.iter_mut().enumerate().filter(|(_, left)| !left.held) {
+            // What others have been given of it since is theirs, and isn't looked at again.
+            for (queue, amount) in &mut left.of {
+                *amount = (*amount).min(pool.tree.available(&pool.after, *queue, r)).max(0);
+                pool.tree.add(&mut pool.after, *queue, r, *amount);
+            }
+            left.of.retain(|(_, held)| *held > 0);
+            (left.held, left.seen) = (true, pool.after.changes_of(r));
         }
-        self.quota.clone_from(&self.held_quota);
-        self.quota.retain(|(.., held)| *held > 0);
         for head in self.heads.iter().filter(|head| ends.is_none_or(|ends| ends > head.from)) {
             for spot in &head.spots {
                 pool.rooms.take(spot, &head.need, &[View::After]);
@@ -76,38 +111,73 @@ impl Leftovers {
         }
     }
 
-    /// Room was left to it, or it was given some.
-    pub fn changed(&mut self) {
-        self.settled = false;
+    /// What others have been given of the spots since is theirs, and isn't looked at again.
+    fn keep_spots(&mut self, pool: &mut Pool<'_>) {
+        let overdrawn = pool.rooms.overdrawn();
+        let mut left = std::mem::take(&mut self.spots);
+        let new = left.split_off(self.kept);
+        for (host, card) in &overdrawn {
+            pool.rooms.keep_nothing_of(*host, *card);
+        }
+        if !overdrawn.is_empty() {
+            let shrinks = |spot: &Spot| spot.cards.iter().any(|(card, _)| overdrawn.contains(&(spot.host, *card)));
+            left.retain_mut(|spot| {
+                if !shrinks(spot) {
+                    return true;
+                }
+                let (again, rest): (Vec<_>, Vec<_>) =
+                    spot.cards.iter().partition(|(card, _)| overdrawn.contains(&(spot.host, *card)));
+                let again = pool.rooms.keep(&Spot { host: spot.host, cards: again });
+                spot.cards = rest;
+                spot.cards.extend(again.into_iter().flat_map(|spot| spot.cards));
+                spot.cards.sort_unstable();
+                !spot.cards.is_empty()
+            });
+        }
+        left.extend(new.iter().filter_map(|spot| pool.rooms.keep(spot)));
+        self.kept = left.len();
+        self.spots = left;
+        pool.rooms.lift_kept(false);
     }
 
-    /// Counts it as free, for a search that must not end others in its stead.
-    pub fn lift(&mut self, pool: &mut Pool<'_>) {
+    /// Counts it as free, for a search on account of `each` that must not end others in its stead.
+    pub fn lift(&mut self, pool: &mut Pool<'_>, each: &[(ResourceAt, i64)]) {
+        self.lift_heads(pool);
+        pool.rooms.lift_kept(true);
+        self.lift_quota(pool, each);
+    }
+
+    fn lift_heads(&mut self, pool: &mut Pool<'_>) {
         for head in self.held_heads.drain(..) {
             for spot in &head.spots {
                 pool.rooms.release(spot, &head.need, &[View::After]);
             }
         }
-        for spot in self.held_spots.drain(..) {
-            pool.rooms.release_nobodys(&spot);
-        }
-        self.lift_quota(pool);
     }
 
     /// Counts its quota as free and not its cards: what a queue uses is then what its jobs use.
-    pub fn lift_quota(&mut self, pool: &mut Pool<'_>) {
+    ///
+    /// Only of what is asked for, and of what has changed since it was held, which is then held anew: where every job asks for cards of one model alone, a search for one model
+    /// looks at no count of another.
+    pub fn lift_quota(&mut self, pool: &mut Pool<'_>, each: &[(ResourceAt, i64)]) {
         self.settled = false;
-        for (queue, r, held) in self.held_quota.drain(..) {
-            pool.tree.remove(&mut pool.after, queue, r, held);
-        }
-        for (queue, r, held) in self.held_unlent.drain(..) {
-            for view in [View::Now, View::After] {
-                let used = match view {
-                    View::Now => &mut pool.now,
-                    View::After => &mut pool.after,
-                };
-                pool.tree.remove(used, queue, r, held);
+        let all = pool.resources.iter().any(|resource| !matches!(resource, Resource::Cards(_)));
+        for (r, left) in self.quota.iter_mut().enumerate().filter(|(_, left)| left.held) {
+            if !all && each.iter().all(|(of, _)| *of != r) && left.seen == pool.after.changes_of(r) {
+                continue;
             }
+            for (queue, held) in &left.of {
+                pool.tree.remove(&mut pool.after, *queue, r, *held);
+            }
+            left.held = false;
+        }
+        self.lift_unlent(pool);
+    }
+
+    fn lift_unlent(&mut self, pool: &mut Pool<'_>) {
+        for (queue, r, held) in self.held_unlent.drain(..) {
+            pool.tree.remove(&mut pool.now, queue, r, held);
+            pool.tree.remove(&mut pool.after, queue, r, held);
         }
     }
 }

@@ -15,6 +15,7 @@
 mod audit;
 pub mod capacity;
 mod chance;
+mod cup;
 mod decide;
 pub mod disruption;
 mod entitlement;
@@ -32,6 +33,7 @@ pub mod plan;
 pub mod policy;
 mod pool;
 mod ratio;
+mod recall;
 mod repair;
 pub mod replay;
 pub mod rounds;

@@ -26,17 +26,19 @@ pub(crate) enum MinRunFor {
 pub(crate) fn least_ms(tree: &Tree<'_>, policy: &Policy, victim: QueueAt, whom: MinRunFor) -> i64 {
     let table = &policy.min_run;
     let of = |from: QueueAt, field: fn(&MinRun) -> Option<i64>| {
-        tree.path(from)
-            .filter_map(|node| tree.queues.get(node))
-            .find_map(|queue| table.queues.get(&queue.name).and_then(field))
-            .or_else(|| field(&table.default))
-            .unwrap_or(0)
+        let said = || {
+            let queues = tree.path(from).filter_map(|node| tree.queues.get(node));
+            queues.filter_map(|queue| table.queues.get(&queue.name)).find_map(field)
+        };
+        let of_queue = if table.queues.is_empty() { None } else { said() };
+        of_queue.or_else(|| field(&table.default)).unwrap_or(0)
     };
     match whom {
         MinRunFor::OwnQueue => of(victim, |least| least.preempt_ms),
         MinRunFor::OtherQueue { asker } => {
             let from = match policy.min_run_from {
                 MinRunFrom::Queue => victim,
+                MinRunFrom::Branch if table.queues.is_empty() => victim,
                 MinRunFrom::Branch => tree.branches(asker, victim).map_or(victim, |(_, theirs)| theirs),
             };
             of(from, |least| least.reclaim_ms)

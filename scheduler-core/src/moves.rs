@@ -37,6 +37,7 @@ pub(crate) fn make_room<'a>(
     if pool.rooms.free_parts_of_model(choice.need.model, View::Now) < asked {
         return None;
     }
+    pool.moves_searched = true;
     let most_parts =
         i64::try_from(i128::from(asked) * i128::from(pool.policy.moved_per_mille) / 1_000).unwrap_or(i64::MAX);
     let most_moves = tokens.map_or(pool.policy.moves as usize, |tokens| tokens.min(pool.policy.moves as usize));

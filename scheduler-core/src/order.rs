@@ -7,18 +7,23 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::VecDeque;
 
-use cardhour_domain::CardTime;
+use cardhour_domain::{CardTime, Timestamp};
 
-use crate::entitlement::Entitlement;
+use crate::cup::Cup;
+use crate::entitlement::{Entitlement, past_usage};
 use crate::policy::Fairness;
 use crate::pool::tree::{QueueAt, ResourceAt};
-use crate::pool::{AskAt, Choice, Pool, times};
+use crate::pool::{AskAt, Choice, Pool};
 use crate::ratio::Ratio;
 
 /// The line: pending jobs by queue, and the best of each node.
 pub(crate) struct Line {
     queues: Vec<VecDeque<AskAt>>,
     best: Vec<Option<Standing>>,
+    /// Whose of each node's children is next.
+    cups: Vec<Cup>,
+    /// The place of each node among its siblings.
+    place: Vec<usize>,
     roots: Vec<QueueAt>,
     past_part_ms: Vec<i128>,
 }
@@ -28,6 +33,8 @@ pub(crate) struct Line {
 struct Standing {
     ask: AskAt,
     rank: Rank,
+    priority: i32,
+    submitted: Timestamp,
     /// The node's share with the job in it.
     share: Ratio,
 }
@@ -45,24 +52,33 @@ struct Rank {
 impl Line {
     /// All that waits. `promised`: jobs with a reservation.
     pub fn new(pool: &Pool<'_>, entitlement: &Entitlement, promised: &[AskAt]) -> Self {
-        let mut sorted: Vec<AskAt> = (0..pool.asks.len()).collect();
-        sorted.sort_by_key(|at| {
-            let pending = pool.asks[*at].pending;
-            let rank = rank_inside(pool, *at, promised);
-            (rank.unpromised, rank.cooling, rank.ordinary, Reverse(pending.priority), pending.submitted, *at)
-        });
         let mut queues = vec![VecDeque::new(); pool.tree.queues.len()];
-        for ask in sorted {
-            queues[pool.asks[ask].queue].push_back(ask);
+        for (at, ask) in pool.asks.iter().enumerate() {
+            queues[ask.queue].push_back(at);
         }
-        let mut past_part_ms = vec![0; pool.tree.parent.len()];
-        for (at, queue) in pool.tree.queues.iter().enumerate() {
-            for node in pool.tree.path(at) {
-                past_part_ms[node] += queue.past_usage.part_ms();
-            }
+        for queue in &mut queues {
+            queue.make_contiguous().sort_by_cached_key(|at| {
+                let pending = pool.asks[*at].pending;
+                let rank = rank_inside(pool, *at, promised);
+                (rank.unpromised, rank.cooling, rank.ordinary, Reverse(pending.priority), pending.submitted, *at)
+            });
         }
         let roots = (0..pool.tree.parent.len()).filter(|node| pool.tree.parent[*node].is_none()).collect();
-        let mut line = Self { queues, best: vec![None; pool.tree.parent.len()], roots, past_part_ms };
+        let cups = pool.tree.children.iter().map(|children| Cup::of(children.len())).collect();
+        let mut place = vec![0; pool.tree.parent.len()];
+        for children in &pool.tree.children {
+            for (at, child) in children.iter().enumerate() {
+                place[*child] = at;
+            }
+        }
+        let mut line = Self {
+            cups,
+            place,
+            queues,
+            best: vec![None; pool.tree.parent.len()],
+            roots,
+            past_part_ms: past_usage(pool),
+        };
         let mut nodes: Vec<QueueAt> = (0..pool.tree.parent.len()).collect();
         nodes.sort_by_key(|node| Reverse(pool.tree.depth[*node]));
         for node in nodes {
@@ -118,39 +134,45 @@ impl Line {
     }
 
     fn look_at(&mut self, node: QueueAt, pool: &Pool<'_>, entitlement: &Entitlement, promised: &[AskAt]) {
-        let own = self.queues.get(node).and_then(|queue| queue.front()).map(|ask| (*ask, rank(pool, *ask, promised)));
-        let below = pool.tree.children[node]
-            .iter()
-            .copied()
-            .filter(|child| self.best[*child].is_some())
-            .min_by(|a, b| self.compare(*a, *b, pool))
+        let own = self.queues.get(node).and_then(|queue| queue.front()).map(|ask| {
+            let pending = pool.asks[*ask].pending;
+            (*ask, rank(pool, *ask, promised), pending.priority, pending.submitted)
+        });
+        let below = self.cups[node]
+            .winner()
             .and_then(|child| self.best[child].as_ref())
-            .map(|best| (best.ask, best.rank));
+            .map(|best| (best.ask, best.rank, best.priority, best.submitted));
         let best = match (own, below) {
-            (Some(own), Some(below))
-                if (below.1, pool.asks[below.0].pending.submitted) < (own.1, pool.asks[own.0].pending.submitted) =>
-            {
-                Some(below)
-            }
+            (Some(own), Some(below)) if (below.1, below.3) < (own.1, own.3) => Some(below),
             (own, below) => own.or(below),
         };
-        self.best[node] =
-            best.map(|(ask, rank)| Standing { ask, rank, share: self.share(node, ask, rank, pool, entitlement) });
+        self.best[node] = best.map(|(ask, rank, priority, submitted)| Standing {
+            ask,
+            rank,
+            priority,
+            submitted,
+            share: self.share(node, ask, rank, pool, entitlement),
+        });
+        if let Some(up) = pool.tree.parent[node] {
+            let mut cup = std::mem::take(&mut self.cups[up]);
+            let plays = self.best[node].is_some().then_some(node);
+            cup.play(self.place[node], plays, |a, b| self.compare(a, b, pool).is_lt());
+            self.cups[up] = cup;
+        }
     }
 
     /// Of two nodes that both have a job, whose is next.
     fn compare(&self, a: QueueAt, b: QueueAt, pool: &Pool<'_>) -> Ordering {
         let (Some(one), Some(other)) = (&self.best[a], &self.best[b]) else { return a.cmp(&b) };
-        let (first, second) = (pool.asks[one.ask].pending, pool.asks[other.ask].pending);
         let by_priority = match pool.policy.fairness {
-            Fairness::None | Fairness::BorrowShare(_) | Fairness::PastUsage => second.priority.cmp(&first.priority),
+            Fairness::None | Fairness::BorrowShare(_) | Fairness::PastUsage => other.priority.cmp(&one.priority),
             Fairness::DeservedShare | Fairness::DeservedCap | Fairness::Guaranteed => Ordering::Equal,
         };
         one.rank
             .cmp(&other.rank)
             .then_with(|| one.share.cmp(&other.share))
             .then(by_priority)
-            .then_with(|| first.submitted.cmp(&second.submitted))
+            .then_with(|| one.submitted.cmp(&other.submitted))
             .then_with(|| one.ask.cmp(&other.ask))
     }
 
@@ -160,19 +182,23 @@ impl Line {
         if node >= tree.queues.len() {
             return Ratio::ZERO;
         }
-        let choice = pool.asks[ask].choices.iter().min_by_key(|choice| borrows(pool, ask, choice));
-        let workers = pool.asks[ask].pending.min_workers;
-        let amounts = choice.map(|choice| times(&choice.each, workers)).unwrap_or_default();
+        let choices = &pool.asks[ask].choices;
+        let choice = match choices.as_slice() {
+            [only] => Some(only),
+            _ => choices.iter().min_by_key(|choice| borrows(pool, ask, choice)),
+        };
+        let workers = i64::from(pool.asks[ask].pending.min_workers);
+        let each = choice.map_or(&[][..], |choice| &choice.each);
+        let amounts = each.iter().map(|(r, each)| (*r, each.saturating_mul(workers)));
         match pool.policy.fairness {
             Fairness::None => Ratio::ZERO,
-            Fairness::BorrowShare(_) => borrow_share(pool, node, &amounts),
+            Fairness::BorrowShare(_) => borrow_share(pool, node, &amounts.collect::<Vec<_>>()),
             Fairness::DeservedShare | Fairness::DeservedCap | Fairness::Guaranteed => amounts
-                .iter()
                 .map(|(r, amount)| {
-                    let with_it = tree.total(&pool.after, node, *r) + amount;
-                    let part = match tree.deserved(node, *r) {
+                    let with_it = tree.total(&pool.after, node, r) + amount;
+                    let part = match tree.deserved(node, r) {
                         Some(deserved) if rank.borrows == 0 => deserved,
-                        Some(_) | None => entitlement.fair(node, *r),
+                        Some(_) | None => entitlement.fair(node, r),
                     };
                     Ratio::of(i128::from(with_it), i128::from(part))
                 })
@@ -225,8 +251,23 @@ fn rank(pool: &Pool<'_>, ask: AskAt, promised: &[AskAt]) -> Rank {
 pub(crate) fn borrows(pool: &Pool<'_>, ask: AskAt, choice: &Choice) -> usize {
     let tree = &pool.tree;
     let queue = pool.asks[ask].queue;
-    let mut rest = times(&choice.each, pool.asks[ask].pending.min_workers);
-    rest.retain(|(r, _)| tree.governs(queue, *r));
+    let workers = i64::from(pool.asks[ask].pending.min_workers);
+    let amounts = choice.each.iter().map(|(r, each)| (*r, each.saturating_mul(workers)));
+    let mut governed = amounts.filter(|(r, _)| tree.governs(queue, *r));
+    // Nearly every job asks for one thing: it is looked at in place.
+    let (first, second) = (governed.next(), governed.next());
+    match (first, second) {
+        (None, _) => height_needed(pool, queue, &mut []),
+        (Some(only), None) => height_needed(pool, queue, &mut [only]),
+        (Some(_), Some(_)) => {
+            height_needed(pool, queue, &mut first.into_iter().chain(second).chain(governed).collect::<Vec<_>>())
+        }
+    }
+}
+
+/// How far up `rest` has to be borrowed.
+fn height_needed(pool: &Pool<'_>, queue: QueueAt, rest: &mut [(ResourceAt, i64)]) -> usize {
+    let tree = &pool.tree;
     let mut height = 0;
     let mut spoken = false;
     for node in tree.path(queue) {
@@ -242,14 +283,14 @@ pub(crate) fn borrows(pool: &Pool<'_>, ask: AskAt, choice: &Choice) -> usize {
             true => rest.iter().all(|(r, amount)| {
                 tree.deserved(node, *r).is_some_and(|deserved| tree.total(&pool.after, node, *r) + amount <= deserved)
             }),
-            false => tree.within_subtree(&pool.after, node, &rest),
+            false => tree.within_subtree(&pool.after, node, rest),
         };
         if fits {
             return if spoken { height } else { 0 };
         }
         spoken = true;
         if !pool.policy.fairness.counts_hosts() {
-            for (r, amount) in &mut rest {
+            for (r, amount) in rest.iter_mut() {
                 *amount -= tree.local_available(&pool.after, node, *r);
             }
         }

@@ -14,6 +14,7 @@ use crate::policy::{Policy, QueueRules};
 use crate::snapshot::{Pending, Piece, Resource, Running, Snapshot};
 use crate::victims::lists::Lists;
 
+mod by_name;
 mod numbering;
 pub(crate) mod rooms;
 pub(crate) mod tree;
@@ -52,6 +53,8 @@ pub(crate) struct Job<'a> {
 /// A pending job.
 pub(crate) struct Ask<'a> {
     pub pending: &'a Pending,
+    /// Its place among the pending jobs by name, those of unknown queues counted with them.
+    pub place: usize,
     pub queue: QueueAt,
     /// The models it may have, by their number, best first; one entry without a model where it asks for no card.
     pub choices: Vec<Choice>,
@@ -86,14 +89,18 @@ pub(crate) struct Pool<'a> {
     pub asks: Rc<Vec<Ask<'a>>>,
     /// Running jobs of each queue.
     pub jobs_of: Vec<Vec<JobAt>>,
-    /// Jobs of which something is going.
-    pub going: Vec<JobAt>,
+    /// Jobs that were on their way out before the round.
+    pub leaving: Vec<JobAt>,
+    /// Jobs of which something is going, by the hosts they sit on until then; some may be named twice.
+    pub going_on: Vec<Vec<JobAt>>,
     /// What of each queue could be taken for another's job, as found before: see [`Lists`].
     pub lists: Lists,
     /// Running jobs of each model of which it is known when they end, the first to end first. Found when it is first asked for.
     ending: OnceCell<Vec<Ends>>,
-    /// Whether it was compared this round what jobs would lose, which changes with time alone.
+    /// Whether it was compared for the job that is decided about what others would lose, which changes with time alone.
     pub losses_compared: bool,
+    /// Whether it was searched for it who could move aside.
+    pub moves_searched: bool,
     /// Pending jobs whose queue the snapshot doesn't have.
     pub strangers: Vec<&'a JobName>,
 }
@@ -127,17 +134,19 @@ impl<'a> Pool<'a> {
             now: used.clone(),
             after: used.clone(),
             fixed: used,
-            rooms,
             jobs: Vec::with_capacity(snapshot.running.len()),
             asks: Rc::new(Vec::new()),
             jobs_of: vec![Vec::new(); tree.queues.len()],
-            going: Vec::new(),
+            leaving: Vec::new(),
+            going_on: vec![Vec::new(); rooms.hosts.len()],
             lists: Lists::default(),
             losses_compared: false,
+            moves_searched: false,
             ending: OnceCell::new(),
             strangers: Vec::new(),
             resources,
             tree,
+            rooms,
         };
         pool.seat_running(&tenants);
         pool.number_pending(&tenants);
@@ -212,8 +221,11 @@ impl<'a> Pool<'a> {
         job.going += workers;
         job.going_spots.extend_from_slice(spots);
         job.gone = job.workers == 0;
-        if !self.going.contains(&at) {
-            self.going.push(at);
+        for spot in spots {
+            let on_host = &mut self.going_on[spot.host];
+            if on_host.last() != Some(&at) {
+                on_host.push(at);
+            }
         }
         self.disturb(at);
     }

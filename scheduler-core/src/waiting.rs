@@ -46,7 +46,11 @@ pub(crate) fn why(pool: &Pool<'_>, entitlement: &Entitlement, ask: &Ask<'_>, mis
 }
 
 fn no_room(pool: &Pool<'_>, ask: &Ask<'_>, choice: &crate::pool::Choice, workers: u32) -> Why {
+    let full = choice.need.parts > 0 && pool.rooms.free_parts_of_model(choice.need.model, View::Now) == 0;
     let fits = |hosts: &[HostAt]| -> u32 {
+        if full {
+            return 0;
+        }
         hosts
             .iter()
             .map(|host| pool.rooms.fits_on(*host, &choice.need, View::Now, workers))

@@ -27,7 +27,7 @@ impl Round<'_> {
         if has_one || !self.pool.rooms.counted() || choice.need.parts == 0 || !quota {
             return;
         }
-        self.leftovers.lift(&mut self.pool);
+        self.leftovers.lift(&mut self.pool, &choice.each);
         if let Some((from, spots)) = self.when_others_end(ask, workers) {
             self.leftovers.heads.push(Head { job: ask.pending.name.clone(), need: choice.need, spots, from });
         }

@@ -30,7 +30,7 @@ impl Round<'_> {
             if amount > nominal {
                 return;
             }
-            self.leftovers.unlent.push((ask.queue, r, amount));
+            self.leftovers.lend_no_more(ask.queue, r, amount);
         }
     }
 

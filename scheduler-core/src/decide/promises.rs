@@ -9,7 +9,7 @@ use crate::moves::Moved;
 use crate::names::JobName;
 use crate::plan::{Action, Evidence, Reason};
 use crate::pool::rooms::{Spot, View};
-use crate::pool::{Ask, AskAt, Choice, Pool, times};
+use crate::pool::{Ask, AskAt, Choice, JobAt, Pool, times};
 use crate::snapshot::{Reservation, Resource};
 use crate::victims::Found;
 
@@ -46,25 +46,23 @@ impl<'a> Round<'a> {
             .filter(|(r, amount)| tree.available(&self.pool.now, ask.queue, *r) < *amount)
             .map(|(r, _)| *r)
             .collect();
-        let mine: BTreeSet<(usize, u32)> =
-            spots.iter().flat_map(|spot| spot.cards.iter().map(|(card, _)| (spot.host, *card))).collect();
-        let root = tree.path(ask.queue).last();
-        self.pool
-            .going
-            .iter()
-            .map(|job| &self.pool.jobs[*job])
-            .filter(|job| {
-                let on_my_cards = job
-                    .going_spots
-                    .iter()
-                    .any(|spot| spot.cards.iter().any(|(card, _)| mine.contains(&(spot.host, *card))));
-                let holds_quota = job.run.leaving
-                    && tree.path(job.queue).last() == root
-                    && job.each.iter().any(|(r, _)| short.contains(r));
-                on_my_cards || holds_quota
-            })
-            .map(|job| job.run.name.clone())
-            .collect()
+        let mut found: BTreeSet<JobAt> = BTreeSet::new();
+        for mine in spots {
+            let on_my_cards = |spot: &Spot| {
+                spot.host == mine.host
+                    && spot.cards.iter().any(|(card, _)| mine.cards.iter().any(|(of_mine, _)| of_mine == card))
+            };
+            let on_host = self.pool.going_on[mine.host].iter().copied();
+            found.extend(on_host.filter(|job| self.pool.jobs[*job].going_spots.iter().any(on_my_cards)));
+        }
+        if !short.is_empty() {
+            let root = tree.path(ask.queue).last();
+            found.extend(self.pool.leaving.iter().copied().filter(|job| {
+                let job = &self.pool.jobs[*job];
+                tree.path(job.queue).last() == root && job.each.iter().any(|(r, _)| short.contains(r))
+            }));
+        }
+        found.into_iter().map(|job| self.pool.jobs[job].run.name.clone()).collect()
     }
 
     #[allow(clippy::too_many_arguments)] // the parts of one step
@@ -115,10 +113,7 @@ impl<'a> Round<'a> {
         let mut waits_for = self.leaving_for(ask, choice, workers, spots);
         waits_for.extend(moved.iter().map(|one| self.pool.jobs[one.job].run.name.clone()));
         self.promise(ask, choice, workers, spots, waits_for, Reason::Consolidation, None);
-        for one in moved {
-            self.leftovers.spots.extend(one.from.iter().cloned());
-        }
-        self.leftovers.changed();
+        self.leftovers.leave_spots(moved.iter().flat_map(|one| one.from.iter().cloned()));
         self.leftovers.hold(&mut self.pool, ask.queue, None);
     }
 
@@ -164,15 +159,13 @@ impl<'a> Round<'a> {
         }
         self.spend(ended);
         self.promise(ask, choice, workers, &spots, waits_for, reason, None);
-        for one in &taken {
-            self.leftovers.spots.extend(one.spots.iter().cloned());
-        }
+        self.leftovers.leave_spots(taken.iter().flat_map(|one| one.spots.iter().cloned()));
         if let Some(last) = taken.last() {
             let queue = self.pool.jobs[last.job].queue;
             for ((r, _), lacked) in choice.each.iter().zip(lacked) {
                 let rest = freed.get(r).copied().unwrap_or(0) - lacked;
                 if rest > 0 {
-                    self.leftovers.quota.push((queue, *r, rest));
+                    self.leftovers.leave_quota(queue, *r, rest);
                 }
             }
         }

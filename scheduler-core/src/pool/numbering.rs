@@ -1,6 +1,7 @@
 //! From names to numbers, and running jobs to their cards.
 
-use std::collections::BTreeMap;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use super::rooms::{CARD, Layout, Need, Spot, View};
@@ -12,8 +13,10 @@ use crate::snapshot::{HostState, Pending, Piece, Resource, Running, Shape, Snaps
 impl Pool<'_> {
     pub(super) fn seat_running(&mut self, tenants: &[usize]) {
         let mut running: Vec<&Running> = self.snapshot.running.iter().collect();
-        running.sort_by(|a, b| a.name.cmp(&b.name));
-        running.dedup_by(|a, b| a.name == b.name);
+        if !running.is_sorted_by(|a, b| a.name < b.name) {
+            running.sort_by(|a, b| a.name.cmp(&b.name));
+            running.dedup_by(|a, b| a.name == b.name);
+        }
         let mut strangers: Vec<&Running> = Vec::new();
         for run in running {
             let Some(queue) = self.tree.find(&run.queue) else {
@@ -58,18 +61,17 @@ impl Pool<'_> {
         }
         for at in 0..self.jobs.len() {
             let job = &self.jobs[at];
-            let queue = job.queue;
             for (r, amount) in times(&job.each, job.workers) {
-                self.tree.add(&mut self.now, queue, r, amount);
-                self.tree.add(&mut self.after, queue, r, amount);
-            }
-            if !self.jobs[at].run.preemptible {
-                let job = &self.jobs[at];
-                for (r, amount) in times(&job.each, job.workers) {
-                    self.tree.add(&mut self.fixed, queue, r, amount);
+                self.tree.add(&mut self.now, job.queue, r, amount);
+                if !job.run.preemptible {
+                    self.tree.add(&mut self.fixed, job.queue, r, amount);
                 }
             }
+        }
+        self.after.clone_from(&self.now);
+        for at in 0..self.jobs.len() {
             if self.jobs[at].gone {
+                self.leaving.push(at);
                 self.send_off(at, self.jobs[at].workers);
             }
         }
@@ -134,10 +136,12 @@ impl Pool<'_> {
 
     pub(super) fn number_pending(&mut self, tenants: &[usize]) {
         let mut pending: Vec<&Pending> = self.snapshot.pending.iter().collect();
-        pending.sort_by(|a, b| a.name.cmp(&b.name));
-        pending.dedup_by(|a, b| a.name == b.name);
+        if !pending.is_sorted_by(|a, b| a.name < b.name) {
+            pending.sort_by(|a, b| a.name.cmp(&b.name));
+            pending.dedup_by(|a, b| a.name == b.name);
+        }
         let mut asks = Vec::with_capacity(pending.len());
-        for job in pending {
+        for (place, job) in pending.into_iter().enumerate() {
             let Some(queue) = self.tree.find(&job.queue) else {
                 self.strangers.push(&job.name);
                 continue;
@@ -154,13 +158,18 @@ impl Pool<'_> {
             };
             let choices = models.into_iter().map(|model| self.choice(&job.shape, model, tenants[queue])).collect();
             let layout = Layout { same: job.shape.same, prefer: job.shape.prefer, spread: job.shape.spread };
-            asks.push(Ask { pending: job, queue, choices, layout });
+            asks.push(Ask { pending: job, place, queue, choices, layout });
         }
         self.asks = Rc::new(asks);
     }
 
-    pub(super) fn model(&self, model: &Model) -> Option<ResourceAt> {
-        self.resources.binary_search(&Resource::Cards(model.clone())).ok()
+    pub fn model(&self, model: &Model) -> Option<ResourceAt> {
+        self.resources
+            .binary_search_by(|resource| match resource {
+                Resource::Cards(of) => of.cmp(model),
+                Resource::Cpu | Resource::Memory => Ordering::Greater,
+            })
+            .ok()
     }
 
     pub(super) fn first_model(&self, shape: &Shape) -> Option<ResourceAt> {
@@ -199,26 +208,30 @@ impl Pool<'_> {
 
 /// Every resource that anybody names, sorted.
 pub(super) fn resources_of(snapshot: &Snapshot) -> Vec<Resource> {
-    let mut all: Vec<Resource> = snapshot.capacity.keys().cloned().collect();
-    all.extend(snapshot.queues.iter().flat_map(|queue| queue.quota.keys().cloned()));
-    all.extend(snapshot.hosts.iter().map(|host| Resource::Cards(host.model.clone())));
+    let mut models: BTreeSet<&Model> = snapshot.hosts.iter().map(|host| &host.model).collect();
+    let mut all: BTreeSet<Resource> = snapshot.capacity.keys().cloned().collect();
+    for resource in snapshot.queues.iter().flat_map(|queue| queue.quota.keys()) {
+        match resource {
+            Resource::Cards(model) if models.contains(model) => {}
+            Resource::Cards(model) => _ = models.insert(model),
+            Resource::Cpu | Resource::Memory => _ = all.insert(resource.clone()),
+        }
+    }
     let shapes = snapshot.running.iter().map(|run| &run.shape).chain(snapshot.pending.iter().map(|job| &job.shape));
     let (mut cpu, mut memory) = (false, false);
     for shape in shapes {
         cpu |= shape.cpu_milli > 0;
         memory |= shape.memory_bytes > 0;
         for model in &shape.models {
-            let resource = Resource::Cards(model.clone());
-            if all.last() != Some(&resource) {
-                all.push(resource);
+            if !models.contains(model) {
+                models.insert(model);
             }
         }
     }
+    all.extend(models.into_iter().cloned().map(Resource::Cards));
     all.extend(cpu.then_some(Resource::Cpu));
     all.extend(memory.then_some(Resource::Memory));
-    all.sort();
-    all.dedup();
-    all
+    all.into_iter().collect()
 }
 
 /// What there is of a resource on hosts that aren't failed; where there are no hosts, what the snapshot says, else nothing is known.

@@ -3,10 +3,11 @@
 //! Each card is counted twice. *Now*: what is free this instant. *After*: what is free once all that has been told to go is gone and all that was
 //! promised has come. A job starts at once only where both have room; a promise needs the second alone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cardhour_domain::CardShare;
 
+use super::by_name::ByName;
 use super::tree::ResourceAt;
 use crate::names::HostName;
 use crate::snapshot::{Host, HostState, Level, Window};
@@ -60,6 +61,8 @@ struct Card {
     free: [i64; 2],
     /// Who has parts of it, by view: tenant and parts.
     sharers: [Vec<(usize, i64)>; 2],
+    /// Parts of what is free of it after all that are nobody's: see [`Rooms::keep`].
+    kept: i64,
 }
 
 #[derive(Clone, Debug)]
@@ -70,10 +73,10 @@ pub(crate) struct HostRoom {
     pub failed: bool,
     pub window: Option<Window>,
     cards: Vec<Card>,
-    /// Cards that are open as a whole, by view.
-    whole: [u32; 2],
-    /// What its cards have open, in parts, by view.
-    open: [i64; 2],
+    /// Cards that are open as a whole, while what is kept is held and while it is lifted, by view.
+    whole: [[u32; 2]; 2],
+    /// What its cards have open, in parts, likewise.
+    open: [[i64; 2]; 2],
     cpu: Option<[i64; 2]>,
     memory: Option<[i64; 2]>,
 }
@@ -81,12 +84,17 @@ pub(crate) struct HostRoom {
 /// All hosts.
 pub(crate) struct Rooms {
     pub hosts: Vec<HostRoom>,
+    by_name: ByName,
     /// The domains of each level, each the hosts in it.
     domains: BTreeMap<Level, Vec<Vec<HostAt>>>,
     domain_of: BTreeMap<Level, Vec<Option<usize>>>,
     by_model: Vec<Vec<HostAt>>,
-    /// What all hosts of a model have open, in parts, by view.
-    open_of_model: Vec<[i64; 2]>,
+    /// What all hosts of a model have open, in parts, while what is kept is held and while it is lifted, by view.
+    open_of_model: Vec<[[i64; 2]; 2]>,
+    /// Whether what is kept counts as free.
+    lifted: bool,
+    /// Cards of which more is kept than is free, it may be.
+    overdrawn: Vec<(HostAt, u32)>,
     /// Cards that are taken over without a tenant's consent: for replaying schedulers that share across tenants.
     pub tenants_mix: bool,
 }
@@ -107,19 +115,22 @@ impl Rooms {
                 usable: host.state == HostState::Healthy,
                 failed: host.state == HostState::Failed,
                 window: host.window,
-                cards: vec![Card { free: [CARD, CARD], sharers: [Vec::new(), Vec::new()] }; host.cards as usize],
-                whole: [host.cards, host.cards],
-                open: [i64::from(host.cards) * CARD; 2],
+                cards: vec![
+                    Card { free: [CARD, CARD], sharers: [Vec::new(), Vec::new()], kept: 0 };
+                    host.cards as usize
+                ],
+                whole: [[host.cards; 2]; 2],
+                open: [[i64::from(host.cards) * CARD; 2]; 2],
                 cpu: host.cpu_milli.map(|cpu| [cpu, cpu]),
                 memory: host.memory_bytes.map(|bytes| [bytes, bytes]),
             })
             .collect();
         let mut by_model = vec![Vec::new(); models];
-        let mut open_of_model = vec![[0; 2]; models];
+        let mut open_of_model = vec![[[0; 2]; 2]; models];
         for (at, room) in rooms.iter().enumerate() {
             by_model[room.model].push(at);
-            for (sum, open) in open_of_model[room.model].iter_mut().zip(room.open) {
-                *sum += open;
+            for sum in open_of_model[room.model].iter_mut().flatten() {
+                *sum += i64::try_from(room.cards.len()).unwrap_or_default() * CARD;
             }
         }
         let mut domains = BTreeMap::new();
@@ -153,7 +164,18 @@ impl Rooms {
             domains.insert(level, groups);
             domain_of.insert(level, of);
         }
-        Self { hosts: rooms, domains, domain_of, by_model, open_of_model, tenants_mix }
+        let by_name = ByName::new(rooms.iter().map(|room| room.name.as_str()));
+        Self {
+            hosts: rooms,
+            by_name,
+            domains,
+            domain_of,
+            by_model,
+            open_of_model,
+            lifted: false,
+            overdrawn: Vec::new(),
+            tenants_mix,
+        }
     }
 
     /// Whether hosts are known at all.
@@ -163,7 +185,7 @@ impl Rooms {
 
     /// The number of a host.
     pub fn find(&self, name: &HostName) -> Option<HostAt> {
-        self.hosts.binary_search_by(|host| host.name.cmp(name)).ok()
+        self.by_name.find(name.as_str(), |at| self.hosts[at].name.as_str())
     }
 
     /// Hosts of a model.
@@ -192,22 +214,13 @@ impl Rooms {
     }
 
     fn change(&mut self, spot: &Spot, need: &Need, views: &[View], sign: i64) {
-        let host = &mut self.hosts[spot.host];
         for view in views {
             let v = *view as usize;
-            for (card, parts) in &spot.cards {
-                let card = &mut host.cards[*card as usize];
-                let before = [card.open(View::Now), card.open(View::After)];
-                card.free[v] += sign * parts;
-                for (of, before) in [View::Now, View::After].into_iter().zip(before) {
-                    let open = card.open(of);
-                    match (before == CARD, open == CARD) {
-                        (true, false) => host.whole[of as usize] -= 1,
-                        (false, true) => host.whole[of as usize] += 1,
-                        (true, true) | (false, false) => {}
-                    }
-                    host.open[of as usize] += open - before;
-                    self.open_of_model[host.model][of as usize] += open - before;
+            for (number, parts) in &spot.cards {
+                self.change_card(spot.host, *number, |card| card.free[v] += sign * parts);
+                let card = &mut self.hosts[spot.host].cards[*number as usize];
+                if card.kept > card.free[View::After as usize] {
+                    self.overdrawn.push((spot.host, *number));
                 }
                 let sharers = &mut card.sharers[v];
                 if sign < 0 {
@@ -216,6 +229,7 @@ impl Rooms {
                     sharers.swap_remove(at);
                 }
             }
+            let host = &mut self.hosts[spot.host];
             if let Some(cpu) = &mut host.cpu {
                 cpu[v] += sign * need.cpu_milli;
             }
@@ -225,14 +239,66 @@ impl Rooms {
         }
     }
 
+    /// Changes a card, and what is counted of it with it.
+    fn change_card(&mut self, host: HostAt, card: u32, change: impl FnOnce(&mut Card)) {
+        let room = &mut self.hosts[host];
+        let card = &mut room.cards[card as usize];
+        let before = card.opens();
+        change(card);
+        let after = card.opens();
+        let sums = &mut self.open_of_model[room.model];
+        for (lifted, view) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+            let (before, after) = (before[lifted][view], after[lifted][view]);
+            room.whole[lifted][view] += u32::from(after == CARD);
+            room.whole[lifted][view] -= u32::from(before == CARD);
+            room.open[lifted][view] += after - before;
+            sums[lifted][view] += after - before;
+        }
+    }
+
+    /// Keeps what is free of `spot` after all, beside what is kept of its cards already, for nobody. Gives back what that is, if anything.
+    pub fn keep(&mut self, spot: &Spot) -> Option<Spot> {
+        let mut cards = Vec::with_capacity(spot.cards.len());
+        for (number, parts) in &spot.cards {
+            let card = &self.hosts[spot.host].cards[*number as usize];
+            let parts = (*parts).min(card.free[View::After as usize] - card.kept);
+            if parts > 0 {
+                self.change_card(spot.host, *number, |card| card.kept += parts);
+                cards.push((*number, parts));
+            }
+        }
+        (!cards.is_empty()).then_some(Spot { host: spot.host, cards })
+    }
+
+    /// Keeps nothing of a card any more.
+    pub fn keep_nothing_of(&mut self, host: HostAt, card: u32) {
+        self.change_card(host, card, |card| card.kept = 0);
+    }
+
+    /// Cards of which more is kept than is free, since others were given it; each is named once, and isn't again.
+    pub fn overdrawn(&mut self) -> BTreeSet<(HostAt, u32)> {
+        let all = std::mem::take(&mut self.overdrawn);
+        all.into_iter()
+            .filter(|(host, card)| {
+                let card = &self.hosts[*host].cards[*card as usize];
+                card.kept > card.free[View::After as usize]
+            })
+            .collect()
+    }
+
+    /// Counts what is kept as free, or as taken again.
+    pub fn lift_kept(&mut self, lifted: bool) {
+        self.lifted = lifted;
+    }
+
     /// What a host has free of cards, in parts.
     pub fn free_parts(&self, host: HostAt, view: View) -> i64 {
-        self.hosts[host].open[view as usize]
+        self.hosts[host].open[usize::from(self.lifted)][view as usize]
     }
 
     /// What all hosts of a model have free of cards, in parts.
     pub fn free_parts_of_model(&self, model: ResourceAt, view: View) -> i64 {
-        self.open_of_model[model][view as usize]
+        self.open_of_model[model][usize::from(self.lifted)][view as usize]
     }
 
     /// How many cards a host has.
@@ -264,7 +330,10 @@ impl Rooms {
         let whole = need.parts / CARD;
         let part = need.parts % CARD;
         if part == 0 {
-            return most.min(u32::try_from(i64::from(room.whole[view as usize]) / whole).unwrap_or(u32::MAX));
+            return most.min(
+                u32::try_from(i64::from(room.whole[usize::from(self.lifted)][view as usize]) / whole)
+                    .unwrap_or(u32::MAX),
+            );
         }
         let mut cards: Vec<i64> = room.cards.iter().map(|card| self.open_to(card, need, view)).collect();
         let mut seated = 0;
@@ -277,8 +346,9 @@ impl Rooms {
     /// Room on a card for `need`: none where another tenant's part is on it.
     fn open_to(&self, card: &Card, need: &Need, view: View) -> i64 {
         let ours = |v: View| card.sharers[v as usize].iter().all(|(tenant, _)| *tenant == need.tenant);
-        let alone = ours(View::After) && (view == View::After || ours(View::Now));
-        if alone || self.tenants_mix { card.open(view) } else { 0 }
+        let nobodys = card.kept > 0 && !self.lifted;
+        let alone = !nobodys && ours(View::After) && (view == View::After || ours(View::Now));
+        if alone || self.tenants_mix { card.opens()[usize::from(self.lifted)][view as usize] } else { 0 }
     }
 
     /// Whether these very cards of a host are free for `need`.
@@ -372,29 +442,6 @@ impl Rooms {
         self.pack(hosts, need, layout, workers, view, near, &fits)
     }
 
-    /// Takes what is free of `spot` after all, for nobody; returns what was taken, to be given to [`Self::release_nobodys`].
-    pub fn take_for_nobody(&mut self, spot: &Spot) -> Option<Spot> {
-        let cards: Vec<(u32, i64)> = spot
-            .cards
-            .iter()
-            .map(|(card, parts)| (*card, (*parts).min(self.hosts[spot.host].cards[*card as usize].free[1])))
-            .filter(|(_, parts)| *parts > 0)
-            .collect();
-        let held = Spot { host: spot.host, cards };
-        self.take(&held, &self.nobody(spot.host), &[View::After]);
-        (!held.cards.is_empty()).then_some(held)
-    }
-
-    /// The reverse of [`Self::take_for_nobody`].
-    pub fn release_nobodys(&mut self, spot: &Spot) {
-        self.release(spot, &self.nobody(spot.host), &[View::After]);
-    }
-
-    fn nobody(&self, host: HostAt) -> Need {
-        let model = self.hosts[host].model;
-        Need { model, parts: 0, cpu_milli: 0, memory_bytes: 0, tenant: usize::MAX, accepts_revocation: false }
-    }
-
     /// Whether a part of a card would have to come out of a whole one: it breaks ties between hosts that are equally full, so that whole cards stay whole.
     fn breaks_a_card(&self, host: HostAt, need: &Need, view: View) -> bool {
         let part = need.parts % CARD;
@@ -478,11 +525,12 @@ impl Rooms {
 }
 
 impl Card {
-    fn open(&self, view: View) -> i64 {
-        match view {
-            View::Now => self.free[0].min(self.free[1]).max(0),
-            View::After => self.free[1].max(0),
-        }
+    /// What is open of it, while what is kept is held and while it is lifted, by view.
+    fn opens(&self) -> [[i64; 2]; 2] {
+        [self.kept, 0].map(|kept| {
+            let after = self.free[1] - kept;
+            [self.free[0].min(after).max(0), after.max(0)]
+        })
     }
 }
 

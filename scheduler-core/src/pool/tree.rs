@@ -6,6 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use super::by_name::ByName;
 use crate::names::QueueName;
 use crate::snapshot::{Queue, Quota, Resource, Snapshot};
 
@@ -49,6 +50,7 @@ pub(crate) type Amounts = Vec<(ResourceAt, i64)>;
 pub(crate) struct Tree<'a> {
     /// The queues by name; the node above all roots, where there is one, isn't among them.
     pub queues: Vec<&'a Queue>,
+    by_name: ByName,
     pub parent: Vec<Option<QueueAt>>,
     pub children: Vec<Vec<QueueAt>>,
     pub depth: Vec<usize>,
@@ -76,6 +78,15 @@ pub(crate) struct Used {
     shared: Vec<i64>,
     /// All that is in use at it and below.
     total: Vec<i64>,
+    /// How often the count of each resource was changed.
+    changes: Vec<u64>,
+}
+
+impl Used {
+    /// How often the count of a resource was changed: the same number, the same count.
+    pub fn changes_of(&self, r: ResourceAt) -> u64 {
+        self.changes[r]
+    }
 }
 
 impl<'a> Tree<'a> {
@@ -135,6 +146,7 @@ impl<'a> Tree<'a> {
         }
         quota.resize(nodes * width, None);
         let mut tree = Self {
+            by_name: ByName::new(queues.iter().map(|queue| queue.name.as_str())),
             queues,
             parent,
             children,
@@ -190,12 +202,13 @@ impl<'a> Tree<'a> {
 
     /// The number of a queue.
     pub fn find(&self, name: &QueueName) -> Option<QueueAt> {
-        self.queues.binary_search_by(|queue| queue.name.cmp(name)).ok()
+        self.by_name.find(name.as_str(), |at| self.queues[at].name.as_str())
     }
 
     /// Nothing in use.
     pub fn unused(&self) -> Used {
-        Used { shared: vec![0; self.subtree.len()], total: vec![0; self.subtree.len()] }
+        let none = vec![0; self.subtree.len()];
+        Used { shared: none.clone(), total: none, changes: vec![0; self.resources] }
     }
 
     /// Its weight, less what its month's band takes.
@@ -272,6 +285,7 @@ impl<'a> Tree<'a> {
 
     /// Counts `amount` at a queue and above.
     pub fn add(&self, used: &mut Used, node: QueueAt, r: ResourceAt, amount: i64) {
+        used.changes[r] += 1;
         let mut passed_up = amount;
         for here in self.path(node) {
             let at = here * self.resources + r;
@@ -284,6 +298,7 @@ impl<'a> Tree<'a> {
 
     /// Takes back what [`Self::add`] counted.
     pub fn remove(&self, used: &mut Used, node: QueueAt, r: ResourceAt, amount: i64) {
+        used.changes[r] += 1;
         let mut passed_up = amount;
         for here in self.path(node) {
             let at = here * self.resources + r;

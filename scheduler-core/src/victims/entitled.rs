@@ -182,46 +182,66 @@ fn best(hunt: &Hunt<'_, '_>, queues: &mut [Queue]) -> Option<(usize, Next)> {
 }
 
 fn next_of(hunt: &Hunt<'_, '_>, queue: &Queue) -> Option<Next> {
-    for (place, candidate) in queue.list.candidates.iter().enumerate() {
-        if queue.tried.contains(&place) {
-            continue;
+    let reach = if queue.level > 0 { Reach::of(hunt, queue.at) } else { Reach::Nobody };
+    if queue.level > 0 && reach == Reach::Nobody && !hunt.critical {
+        return None;
+    }
+    let mut untried = queue.list.candidates.iter().enumerate().filter(|(place, _)| !queue.tried.contains(place));
+    let (stage, place, candidate) = untried
+        .find_map(|(place, candidate)| Some((stage_by(hunt, queue.at, reach, *candidate)?, place, *candidate)))?;
+    Some(Next { rank: (stage, candidate.key.whole, Reverse(over(hunt, queue.at)), candidate), place })
+}
+
+/// Whom of another queue the rules reach now.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    Nobody,
+    /// Those without whom their queue and the branches above it still use their quota.
+    Small(Stage),
+    Anybody(Stage),
+}
+
+impl Reach {
+    fn of(hunt: &Hunt<'_, '_>, queue: QueueAt) -> Self {
+        let Some((mine, theirs)) = hunt.branches(queue) else { return Self::Nobody };
+        let owner = is_owner(hunt, mine);
+        if !owner && !is_borrower(hunt, mine) {
+            return Self::Nobody;
         }
-        match stage(hunt, queue.at, *candidate) {
-            Some(stage) => {
-                let rank = (stage, candidate.key.whole, Reverse(over(hunt, queue.at)), *candidate);
-                return Some(Next { rank, place });
+        let tree = &hunt.pool.tree;
+        let above_fair = is_over(hunt, queue, theirs, |node, r| match hunt.pool.policy.fairness {
+            Fairness::DeservedShare => tree.deserved(node, r).map(|quota| quota.max(hunt.entitlement.fair(node, r))),
+            _ => tree.deserved(node, r),
+        });
+        match (above_fair, owner) {
+            (true, true) => Self::Anybody(Stage::AboveFairShare),
+            (true, false) => Self::Small(Stage::AboveFairShare),
+            (false, true) if is_over(hunt, queue, theirs, |node, r| tree.deserved(node, r)) => {
+                Self::Anybody(Stage::AboveQuota)
             }
-            None if only_too_large(hunt, queue.at, *candidate) => {}
-            None => return None,
+            (false, _) => Self::Nobody,
         }
     }
-    None
 }
 
 /// On what ground a candidate may go now. `None`: on none.
 fn stage(hunt: &Hunt<'_, '_>, queue: QueueAt, candidate: Candidate) -> Option<Stage> {
+    let reach = if queue == hunt.ask.queue { Reach::Nobody } else { Reach::of(hunt, queue) };
+    stage_by(hunt, queue, reach, candidate)
+}
+
+fn stage_by(hunt: &Hunt<'_, '_>, queue: QueueAt, reach: Reach, candidate: Candidate) -> Option<Stage> {
     if queue == hunt.ask.queue {
         return Some(if hunt.may_take_within(candidate.job) { Stage::OwnQueue } else { Stage::Critical });
     }
-    let entitled = (|| {
-        let (mine, theirs) = hunt.branches(queue)?;
-        let owner = is_owner(hunt, mine);
-        let borrower = is_borrower(hunt, mine);
-        let allowed = owner || borrower && leaves_quota(hunt, queue, theirs, candidate);
-        if !allowed {
-            return None;
-        }
-        let above_fair = is_over(hunt, queue, theirs, |node, r| match hunt.pool.policy.fairness {
-            Fairness::DeservedShare => {
-                hunt.pool.tree.deserved(node, r).map(|quota| quota.max(hunt.entitlement.fair(node, r)))
-            }
-            _ => hunt.pool.tree.deserved(node, r),
-        });
-        if above_fair {
-            return Some(Stage::AboveFairShare);
-        }
-        (owner && is_over(hunt, queue, theirs, |node, r| hunt.pool.tree.deserved(node, r))).then_some(Stage::AboveQuota)
-    })();
+    let entitled = match reach {
+        Reach::Anybody(stage) => Some(stage),
+        Reach::Small(stage) => hunt
+            .branches(queue)
+            .is_some_and(|(_, theirs)| leaves_quota(hunt, queue, theirs, candidate))
+            .then_some(stage),
+        Reach::Nobody => None,
+    };
     entitled.or_else(|| hunt.critical.then_some(Stage::Critical))
 }
 
@@ -244,15 +264,6 @@ fn justified(hunt: &Hunt<'_, '_>, left: &[Taken]) -> bool {
                 && tree.path(victim.queue).take_while(|node| *node != theirs).all(keeps)
                 && keeps(theirs)
     })
-}
-
-/// Whether a borrower could take another of the queue's jobs, though not this one.
-fn only_too_large(hunt: &Hunt<'_, '_>, queue: QueueAt, candidate: Candidate) -> bool {
-    queue != hunt.ask.queue
-        && hunt.branches(queue).is_some_and(|(_, theirs)| {
-            is_over(hunt, queue, theirs, |node, r| hunt.pool.tree.deserved(node, r))
-                && !leaves_quota(hunt, queue, theirs, candidate)
-        })
 }
 
 /// Whether the asker's branch is within its quota with the job in it.

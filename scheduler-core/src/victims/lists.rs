@@ -23,16 +23,21 @@ pub(crate) struct List {
 /// What a list depends on beside the jobs of its queue: the model that is short, the least run, and whether jobs may be ended at all.
 type Of = (ResourceAt, i64, bool);
 
+/// The lists of one queue: few, for they differ by model and least run.
+type OfQueue = Vec<(Of, Rc<List>)>;
+
 /// Lists by queue.
 #[derive(Default)]
 pub(crate) struct Lists {
-    by_queue: RefCell<BTreeMap<QueueAt, BTreeMap<Of, Rc<List>>>>,
+    by_queue: RefCell<Vec<OfQueue>>,
 }
 
 impl Lists {
     /// Something of the queue has changed.
     pub fn forget(&mut self, queue: QueueAt) {
-        self.by_queue.borrow_mut().remove(&queue);
+        if let Some(lists) = self.by_queue.get_mut().get_mut(queue) {
+            lists.clear();
+        }
     }
 }
 
@@ -44,12 +49,18 @@ impl Hunt<'_, '_> {
             return Rc::new(self.list_where(queue, |_| true));
         }
         let of = (model, self.least_run_of(queue), self.tokens == Some(0));
-        if let Some(known) = self.pool.lists.by_queue.borrow().get(&queue).and_then(|lists| lists.get(&of)) {
+        if let Some(lists) = self.pool.lists.by_queue.borrow().get(queue)
+            && let Some((_, known)) = lists.iter().find(|(what, _)| *what == of)
+        {
             self.budget_spent.set(self.budget_spent.get() || known.held_by_budget);
             return Rc::clone(known);
         }
         let list = Rc::new(self.list_where(queue, |_| true));
-        self.pool.lists.by_queue.borrow_mut().entry(queue).or_default().insert(of, Rc::clone(&list));
+        let mut by_queue = self.pool.lists.by_queue.borrow_mut();
+        if by_queue.len() <= queue {
+            by_queue.resize(queue + 1, Vec::new());
+        }
+        by_queue[queue].push((of, Rc::clone(&list)));
         list
     }
 

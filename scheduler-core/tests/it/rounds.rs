@@ -100,8 +100,8 @@ fn change(chance: &mut Chance, now: &mut Snapshot, other: &Snapshot) -> Option<C
 
 #[test]
 fn a_kept_pool_gives_the_plan_that_its_snapshot_gives() {
-    let (mut rounds_in_all, mut decided) = (0, 0);
-    for seed in 0..1_500 {
+    let (mut rounds_in_all, mut decided, mut recalled) = (0, 0, 0);
+    for seed in 0..3_000 {
         let (mut now, policy) = pool(seed);
         let (other, _) = pool(seed + 1_000_000);
         let mut chance = Chance(seed ^ 0x5eed);
@@ -130,10 +130,12 @@ fn a_kept_pool_gives_the_plan_that_its_snapshot_gives() {
             rounds_in_all += 1;
         }
         decided += kept.decided();
+        recalled += kept.recalled();
     }
     // The draw must reach what it is there to try.
     let again = rounds_in_all - decided;
     assert!(again > rounds_in_all / 20, "only {again} of {rounds_in_all} rounds came again");
+    assert!(recalled > rounds_in_all / 20, "only {recalled} refusals were given again in {rounds_in_all} rounds");
 }
 
 fn later(seconds: i64) -> Timestamp {
