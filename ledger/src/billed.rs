@@ -18,8 +18,9 @@ use cardhour_books::prices::{OtherCurrency, PriceBook};
 use cardhour_books::report::ReportInput;
 use cardhour_books::slots::Slots;
 use cardhour_books::statement::{
-    AbsorbedRates, BillingPolicy, Changes, Comparison, CostItem, Coverage, Draft, Entry, EntryKey, Issue, MonthOfBooks,
-    SignedOff, Statement, canonical_csv, corrections, draft, statements,
+    AbsorbedRates, BillingPolicy, Changes, Comparison, CostItem, Coverage, Draft, Entry, EntryKey, EntryKind,
+    GivenBack, Issue, MadeOf, MonthOfBooks, SignedOff, Statement, canonical_csv, corrections, draft, given_back,
+    statements,
 };
 use cardhour_domain::{AttemptKey, Interval, Month, Name, Timestamp, Zone};
 use std::collections::{BTreeMap, BTreeSet};
@@ -200,8 +201,8 @@ impl Reading {
                 }
             }
         }
-        let coverage = Coverage::by_org(&input);
-        let statements = issued(month, zone, entries, terms, &coverage, None);
+        let known = (Coverage::by_org(&input), Coverage::by_line(month, &input, &slots, terms.book));
+        let statements = issued(month, zone, entries, terms, &known, None);
         let (book, policy, sick) = (terms.book.clone(), terms.policy.clone(), beside.sick);
         let mut wrongful = beside.wrongful;
         wrongful.retain(|key, _| input.attempts.iter().any(|attempt| attempt.key == *key));
@@ -235,10 +236,10 @@ impl Reading {
         let (book, policy) = (closing.price_book()?, closing.billing_policy()?);
         let (slots, input) = self.month(closing.month, zone, &book, false).await?;
         let entries = closed.entries(std::iter::once(closing)).await?;
-        let coverage = Coverage::by_org(&input);
+        let known = (Coverage::by_org(&input), Coverage::by_line(closing.month, &input, &slots, &book));
         let signed = closing.signed_off();
         let terms = Terms { book: &book, policy: &policy };
-        let statements = issued(closing.month, zone, entries, terms, &coverage, Some(&signed));
+        let statements = issued(closing.month, zone, entries, terms, &known, Some(&signed));
         if let Checked::Against = checked
             && sha256_of(&canonical_csv(&statements)) != closing.sha256
         {
@@ -311,6 +312,92 @@ impl Reading {
             standing: standing.iter().filter(|entry| entry.key == *key).cloned().collect(),
         };
         Ok(Some(lines.iter().map(line).collect()))
+    }
+
+    /// What refunds give back in some months, for budgets: of closed ones by what was frozen with them, of open ones by `terms` (none: nothing). A month that `during`
+    /// cuts is worked out of its part. What a refund that came after its month was closed corrects stands in the month of its statement.
+    ///
+    /// Errors: the ledger's own; time that the price book can't cut.
+    pub async fn given_back(
+        &self,
+        during: Interval,
+        zone: Zone,
+        terms: Option<Terms<'_>>,
+    ) -> Result<Vec<GivenBack>, Error> {
+        let mut out = Vec::new();
+        let mut gives_back = terms.is_some_and(|terms| terms.policy.refunds.gives_back());
+        for closing in self.closings() {
+            gives_back |= closing.billing_policy()?.refunds.gives_back();
+        }
+        let Some(mut month) = zone.month(during.start()).filter(|_| gives_back) else { return Ok(out) };
+        let sources = Sources::load(self, zone).await?;
+        while month.interval(zone).start() < during.end() {
+            let whole = month.interval(zone);
+            let part = Interval::new(whole.start().max(during.start()), whole.end().min(during.end()))
+                .expect("it begins before the stretch ends");
+            let closing = self.closed.as_ref().and_then(|closed| Some((closed, closed.of(month)?)));
+            let late = match closing {
+                Some((closed, closing)) => {
+                    let (book, policy) = (closing.price_book()?, closing.billing_policy()?);
+                    let beside = Beside { costs: Vec::new(), sick: closing.sick()? };
+                    let terms = Terms { book: &book, policy: &policy };
+                    out.extend(self.given_back_in(month, part, zone, &beside, terms).await?);
+                    if part == whole { closed.entries(std::iter::once(closing)).await? } else { Vec::new() }
+                }
+                None => {
+                    if let Some(terms) = terms {
+                        let beside = Beside { costs: Vec::new(), sick: sources.sick(month).await? };
+                        out.extend(self.given_back_in(month, part, zone, &beside, terms).await?);
+                    }
+                    if self.open_month() == Some(month) {
+                        self.corrections(month, zone, &sources, Unchanged::PassedOver).await?.entries
+                    } else {
+                        Vec::new()
+                    }
+                }
+            };
+            let late = late.iter().filter(|entry| entry.kind() == EntryKind::Correction);
+            out.extend(late.filter_map(GivenBack::of_entry));
+            month = month.next();
+        }
+        Ok(out)
+    }
+
+    async fn given_back_in(
+        &self,
+        month: Month,
+        part: Interval,
+        zone: Zone,
+        beside: &Beside,
+        terms: Terms<'_>,
+    ) -> Result<Vec<GivenBack>, Error> {
+        if !terms.policy.refunds.gives_back() {
+            return Ok(Vec::new());
+        }
+        let slots = Slots::new(part, Some(terms.book), zone, None).map_err(|source| Error::Cut { source })?;
+        let input = self.input(&slots).await?;
+        Ok(given_back(&beside.month(month, &input, &slots, terms, None)))
+    }
+
+    /// What an entry that is no correction is made of, by what its month is billed with: of a closed month what was frozen, else the facts of today by `terms`.
+    ///
+    /// None where the month has no such line. Errors: the ledger's own; time that the price book can't cut.
+    pub async fn made_of(&self, key: &EntryKey, zone: Zone, terms: Terms<'_>) -> Result<Option<MadeOf>, Error> {
+        let month = key.original_period;
+        match self.closed.as_ref().and_then(|closed| closed.of(month)) {
+            Some(closing) => {
+                let (book, policy) = (closing.price_book()?, closing.billing_policy()?);
+                let (slots, input) = self.month(month, zone, &book, false).await?;
+                let beside = Beside { costs: frozen_costs(&self.store, closing).await?, sick: closing.sick()? };
+                let terms = Terms { book: &book, policy: &policy };
+                Ok(MadeOf::of(&beside.month(month, &input, &slots, terms, None), key))
+            }
+            None => {
+                let (slots, input) = self.month(month, zone, terms.book, false).await?;
+                let beside = Beside::of(&Sources::load(self, zone).await?, month).await?;
+                Ok(MadeOf::of(&beside.month(month, &input, &slots, terms, None), key))
+            }
+        }
     }
 
     /// What the facts of today change in closed months, as entries of the open month.
@@ -486,11 +573,11 @@ fn issued(
     zone: Zone,
     entries: Vec<Entry>,
     terms: Terms<'_>,
-    coverage: &BTreeMap<Option<Name>, Coverage>,
+    (coverage, lines): &(BTreeMap<Option<Name>, Coverage>, BTreeMap<EntryKey, Coverage>),
     closed: Option<&SignedOff>,
 ) -> Vec<Statement> {
     let currency = terms.book.currency();
-    statements(entries, &Issue { period, zone, currency, policy: terms.policy, coverage, closed })
+    statements(entries, &Issue { period, zone, currency, policy: terms.policy, coverage, lines, closed })
 }
 
 impl Closing {

@@ -47,6 +47,13 @@ impl Closed {
         let (Some(first), Some(last)) = (closings.first(), closings.last()) else { return Ok(None) };
         let (start, end) = (first.month.interval(zone).start(), last.month.interval(zone).end());
         let during = Interval::new(start, end).expect("months are in order");
+        if let Some(other) = closings.iter().find(|closing| closing.zone.is_some_and(|of| of != zone)) {
+            let (month, of) = (other.month, other.zone.expect("it is another"));
+            return Err(Error::damaged(
+                CLOSINGS.name,
+                format!("{month} was closed in zone {of}, the ledger's is {zone}"),
+            ));
+        }
         let follows = closings.windows(2).all(|pair| pair[0].month.next() == pair[1].month);
         if !follows {
             return Err(Error::damaged(CLOSINGS.name, "closed months that don't follow each other"));

@@ -263,6 +263,7 @@ fn closing_of(request: &CloseRequest, reading: &Reading, prepared: &Prepared, te
         code_version: request.code_version.clone(),
         frozen: None,
         sources: prepared.billed.sources.clone(),
+        zone: Some(prepared.billed.slots.billing_zone()),
     }
 }
 

@@ -98,6 +98,9 @@ async fn a_month_that_an_earlier_landing_closed_stays_closed() {
     let CloseOutcome::Done(closing) = ledger.close(&request, terms).await.unwrap() else { panic!("refused") };
     assert_eq!(closing.amount.micros(), 0, "nothing to correct");
     assert!(closing.sources.contains_key(&march), "from now on March is passed over");
+    let reading = ledger.read().await.unwrap();
+    let zones: Vec<_> = reading.closings().iter().map(|closing| closing.zone).collect();
+    assert_eq!(zones, [None, Some(ledger.zone())], "a column that March has not");
 }
 
 /// Makes the ledger of this landing: `cargo nextest run -p cardhour-ledger make_a_ledger --run-ignored only`, for the folder that it

@@ -13,7 +13,7 @@ use cardhour_books::report::ReportInput;
 use cardhour_books::slots::Slots;
 use cardhour_books::table::Table;
 use cardhour_domain::{Interval, Month, Name, Timestamp};
-use cardhour_ledger::{BooksVersion, Reading};
+use cardhour_ledger::{BooksVersion, Reading, Terms};
 
 /// The budgets' name in the ledger's folder.
 pub const BUDGETS_FILE: &str = "budgets.toml";
@@ -43,6 +43,8 @@ impl Budgeted {
 pub(crate) struct BudgetBasis {
     budgets: Option<Budgets>,
     prices: Option<Name>,
+    /// The text of the billing policy, by which refunds are.
+    policy: String,
     books: BooksVersion,
     month: Month,
 }
@@ -99,6 +101,9 @@ impl Books {
             }
         };
         let mut table = table(&standings, &holes, until, zone);
+        if !standings.is_empty() {
+            table.notes.extend(self.note_of_policy_on_budgets());
+        }
         self.remark(&mut table);
         Ok(Budgeted { budgets, standings, until, table })
     }
@@ -129,11 +134,12 @@ impl Books {
     /// go on after that moment. Errors: as [`Self::budgets`].
     pub(crate) async fn budget_basis(&self, asked: Timestamp) -> Result<Option<BudgetBasis>, Error> {
         let (budgets, book) = (self.budget_file()?, self.prices(None)?);
+        let (_, policy) = self.billing_policy()?;
         let reading = self.ledger().read().await?;
         let goes_on = reading.extent().is_some_and(|all| all.end() > asked);
         let month = self.zone().month(asked).filter(|_| !goes_on);
         let prices = book.map(|book| book.version().clone());
-        Ok(month.map(|month| BudgetBasis { budgets, prices, books: reading.version(), month }))
+        Ok(month.map(|month| BudgetBasis { budgets, prices, policy, books: reading.version(), month }))
     }
 
     /// What could be saved of what the budgets paid for, in the periods that hold just before `asked`. Errors: no price book; as [`Self::budgets`].
@@ -214,9 +220,13 @@ impl Books {
             Some(stretch) => Some(Loaded::of(reading, stretch, book.as_ref(), self).await?),
             None => None,
         };
+        let (today, (policy, _)) = (self.prices(None)?, self.billing_policy()?);
+        let terms = today.as_ref().map(|book| Terms { book, policy: &policy });
+        let given_back = reading.given_back(spans.spent, self.zone(), terms).await?;
         let budgets = budgets.clone();
         let made = tokio::task::spawn_blocking(move || {
-            standings(&budgets, &spans, spent.evidence(), pace.as_ref().map(Loaded::evidence), book.as_ref())
+            let pace = pace.as_ref().map(Loaded::evidence);
+            standings(&budgets, &spans, spent.evidence(), pace, &given_back, book.as_ref())
         });
         Ok(made.await.expect("standings are made or their fault is a defect of ours"))
     }

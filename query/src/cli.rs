@@ -44,7 +44,7 @@ use std::path::PathBuf;
 #[derive(Debug, Parser)]
 #[command(
     name = "cardhour",
-    version,
+    version = crate::VERSION,
     max_term_width = 110,
     after_help = "Begin:\n  cardhour demo                                    see it on a simulated pool\n  \
                   cardhour init --zone Asia/Shanghai               make a ledger, a config and a price book\n  \

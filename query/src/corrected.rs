@@ -104,11 +104,11 @@ fn is_under(key: &EntryKey, line: &Line) -> bool {
 const CHANGED: &str = "changed: whose doing it is, as the month was closed and as it is today";
 const BESIDE: &str = "beside: what else changed there";
 
-fn name(name: &Option<Name>) -> Value {
+pub(crate) fn name(name: &Option<Name>) -> Value {
     name.clone().map_or(Value::Absent, Value::Text)
 }
 
-fn text(text: impl Into<Name>) -> Value {
+pub(crate) fn text(text: impl Into<Name>) -> Value {
     Value::Text(text.into())
 }
 
@@ -134,7 +134,7 @@ fn entries(lines: &[(&Entry, ChangedLine)], open: &[Entry]) -> Table {
     Table { title, columns, rows, ..Table::default() }
 }
 
-fn column(name: &str, kind: Kind) -> Column {
+pub(crate) fn column(name: &str, kind: Kind) -> Column {
     Column { name: name.to_owned(), kind }
 }
 
@@ -195,7 +195,7 @@ fn difference(changed: &Changed) -> Value {
 }
 
 /// What it is, and which.
-fn source(source: &ChangedSource, zone: Zone) -> (&'static str, String) {
+pub(crate) fn source(source: &ChangedSource, zone: Zone) -> (&'static str, String) {
     let joined = |names: &[Option<&Name>]| names.iter().flatten().map(|name| &***name).collect::<Vec<_>>().join(" ");
     match source {
         ChangedSource::Attempt(key) => ("attempt", key.as_ref().map_or("(none)", |key| key.as_str()).to_owned()),

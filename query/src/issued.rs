@@ -82,6 +82,7 @@ impl Books {
             bills.push(made.await.expect("a report is made or its fault is a defect of ours"));
         }
         let mut table = price_trial(&bills[0], &bills[1], request.by.len());
+        table.notes.extend(self.note_of_policy());
         self.remark(&mut table);
         Ok(Reported { table, has_holes: bills.iter().any(|bill| !bill.holes.is_empty()) })
     }

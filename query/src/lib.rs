@@ -26,6 +26,7 @@ pub mod config;
 mod corrected;
 pub mod deliveries;
 pub mod doctor;
+mod entry_parts;
 pub mod error;
 pub mod events;
 pub mod export;
@@ -56,3 +57,6 @@ pub mod terminal;
 mod traced;
 mod trial;
 pub mod verified;
+
+/// What this build is called: the version, and the commit it was built from where that is known: `0.1.0+3f9932408a1c`. It stands in closed months.
+pub const VERSION: &str = env!("CARDHOUR_VERSION");

@@ -130,6 +130,7 @@ impl Books {
             model: request.model.as_deref(),
         };
         table.notes.extend(budget_notes(&quote, &book, &stand.standings, &owner));
+        table.notes.extend(self.note_of_policy());
         self.remark(&mut table);
         Ok(Quoted { table, has_holes: quote.hole.is_some() })
     }

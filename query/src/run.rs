@@ -287,6 +287,7 @@ async fn me(scene: &Scene, global: &Global, args: &MeArgs) -> Result<Exit, Error
     let books = scene.books().await?;
     let mut reported = books.report(&request).await?;
     hint(&mut reported.table, global, None, &args.output)?;
+    reported.table.notes.extend(books.note_of_policy());
     if let Some(user) = &request.user {
         reported.table.notes.extend(books.words_for(user, request.span, now()).await?);
     }

@@ -11,7 +11,7 @@ use cardhour_books::bill::describe_holes;
 use cardhour_books::prices::PriceBook;
 use cardhour_books::report::local;
 use cardhour_books::statement::{
-    BillingPolicy, Entry, EntryKind, Statement, canonical_csv, entries_table, of_org, statements_table,
+    BillingMode, BillingPolicy, Entry, EntryKind, Statement, canonical_csv, entries_table, of_org, statements_table,
 };
 use cardhour_books::table::{Column, Kind, Table, Value};
 use cardhour_domain::{Month, Name, Timestamp};
@@ -88,10 +88,22 @@ impl Books {
 
     /// What has to be said below a bill: that its held time is not all that is paid. None where it is, and of a faulty policy, of which statements complain.
     pub(crate) fn note_of_policy(&self) -> Option<String> {
+        self.policy_said("held time at the price book's prices")
+    }
+
+    /// The same of budgets, from which refunds are taken off; but in absorb mode, where none are.
+    pub(crate) fn note_of_policy_on_budgets(&self) -> Option<String> {
         let (policy, _) = self.billing_policy().ok()?;
-        let what = "held time at the price book's prices; what the billing policy makes of it is on the statements: \
-                    cardhour statement --month MONTH";
-        (policy != BillingPolicy::default()).then(|| what.to_owned())
+        match policy.mode {
+            BillingMode::Rate => self.policy_said("spent is held time at the price book's prices, less refunds"),
+            BillingMode::Absorb => self.note_of_policy(),
+        }
+    }
+
+    fn policy_said(&self, what: &str) -> Option<String> {
+        let (policy, _) = self.billing_policy().ok()?;
+        let rest = "what the billing policy makes of it is on the statements: cardhour statement --month MONTH";
+        (policy != BillingPolicy::default()).then(|| format!("{what}; {rest}"))
     }
 
     /// The price book that a month is closed by, and its text: both of one look at the file.
@@ -237,7 +249,7 @@ impl Books {
             sign_off: approval.sign_off.clone(),
             prices,
             policy: policy_text,
-            code_version: env!("CARGO_PKG_VERSION").into(),
+            code_version: crate::VERSION.into(),
         };
         let terms = Terms { book: &book, policy: &policy };
         match self.ledger.close(&request, terms).await? {
@@ -287,6 +299,8 @@ impl Books {
         };
         if is_correction {
             trace.parts = self.corrected(std::slice::from_ref(&entry)).await?;
+        } else if let Some(parts) = self.parts_of(&entry).await? {
+            parts.add_to(&mut trace, &entry, self.zone());
         }
         trace.facts.splice(0..0, facts(&statement, &entry, id));
         if entry.key.line().is_some() {
@@ -383,6 +397,7 @@ fn facts(statement: &Statement, entry: &Entry, id: &str) -> Vec<(String, String)
         let name = |name: &Option<Name>| name.as_ref().map(ToString::to_string);
         add("org", name(&entry.key.org));
         add("project", name(&entry.key.project));
+        add("user", name(&entry.key.user));
         add("model", name(&entry.key.model));
         add("price", name(&entry.key.price_line));
         add("price version", name(&entry.price_version));

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! What a budget has spent is what the bill says: the sums of a report by the budget's own selectors, of the same months cut by the same zone, rounded on the
-//! same leaves (LED-6, LED-9). Nothing is counted beside it.
+//! same leaves (LED-6, LED-9), less the refunds of these months as their statements have them. Nothing else is counted beside it.
 //!
 //! Start at [`Budgets::parse`], then [`standings`]. Does not: stop anything, know the clock, send anything.
 

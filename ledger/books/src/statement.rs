@@ -26,13 +26,15 @@ mod fraction;
 mod held;
 mod idle;
 mod issued;
+mod made_of;
 mod policy;
 mod refunds;
 mod shown;
+mod side;
 mod summary;
 mod used_basis;
 
-pub use absorb::{AbsorbedRates, AbsorbedRatesError, OVER_UNDER_RECOVERY};
+pub use absorb::{AbsorbedRates, AbsorbedRatesError, OVER_UNDER_RECOVERY, SpreadAt};
 pub use canonical::{COLUMNS, canonical_csv};
 pub use changes::{Changed, ChangedFigures, ChangedSource, Changes, Comparison, Told, ToldOtherwise};
 pub use corrections::corrections;
@@ -42,11 +44,12 @@ pub use entry::{Entry, EntryId, EntryKey, EntryKind};
 pub use export_table::export_table;
 pub use idle::{FREE, RESERVED};
 pub use issued::{Coverage, Issue, PLATFORM, SignedOff, Statement, StatementTerms, of_org, statements};
+pub use made_of::{LinePart, MadeOf};
 pub use policy::{
     BillingMode, BillingPolicy, CapacityPolicy, EfficiencyEffect, EfficiencyPolicy, EfficiencyTier, FreeCapacity,
     RefundCause, RefundOf, RefundPolicy, ReservedCapacity, ShareBy, UsedBasis,
 };
-pub use refunds::WRONGFUL_RECLAIM;
+pub use refunds::{GivenBack, WRONGFUL_RECLAIM, given_back};
 pub use shown::{entries_table, statements_table};
 pub use summary::{BesideFigures, CorrectionFigures, Figures, ModelFigures, ProjectFigures, Summary};
 

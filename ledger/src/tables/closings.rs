@@ -5,14 +5,14 @@ use crate::columns::{Columns, Interned, Rows, opt_text};
 use crate::error::Error;
 use arrow::array::{Array, StringArray};
 use arrow::record_batch::RecordBatch;
-use cardhour_domain::{Currency, Money, Month, Name, Timestamp};
+use cardhour_domain::{Currency, Money, Month, Name, Timestamp, Zone};
 use rust_decimal::Decimal;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
 pub(crate) const CLOSINGS: Table = Table {
     name: "closings",
-    schema_version: 2,
+    schema_version: 3,
     schema: || batch(&[]).schema(),
     by_day: false,
     bounds: &[],
@@ -62,6 +62,8 @@ pub struct Closing {
     pub frozen: Option<BTreeMap<Name, u64>>,
     /// What each closed month was made of when this one was closed, itself among them: a digest of its sources. A month that isn't here is looked at again.
     pub sources: BTreeMap<Month, Name>,
+    /// The billing zone by which it was cut; none where an earlier cardhour closed it: then it is that of its price book.
+    pub zone: Option<Zone>,
 }
 
 pub(crate) fn batch(rows: &[Closing]) -> RecordBatch {
@@ -96,6 +98,7 @@ pub(crate) fn batch(rows: &[Closing]) -> RecordBatch {
         .text("code_version", rows.iter().map(|row| &*row.code_version))
         .opt_text("frozen", texts(rows, |row| row.frozen.as_ref().map(of_names)).iter().map(Option::as_deref))
         .opt_text("sources", texts(rows, |row| Some(of_names(&row.sources))).iter().map(Option::as_deref))
+        .opt_text("zone", texts(rows, |row| row.zone.map(|zone| zone.to_string())).iter().map(Option::as_deref))
         .finish()
 }
 
@@ -136,6 +139,7 @@ pub(crate) fn rows(batch: &RecordBatch, names: &mut Interned) -> Result<Vec<Clos
     let (rates, versions, code, sick) = (text("rates")?, text("versions")?, text("code_version")?, text("sick")?);
     let (at, entries) = (rows.instants("closed_at")?, rows.long("entries")?);
     let (frozen, sources) = (rows.later_text("frozen")?, rows.later_text("sources")?);
+    let zones = rows.later_text("zone")?;
     let counts = |text: &str| {
         let read = to_names(text, |table| Some(table.into()), |rows| rows.parse().ok());
         read.ok_or_else(|| damaged(format!("frozen {text:?}")))
@@ -144,6 +148,7 @@ pub(crate) fn rows(batch: &RecordBatch, names: &mut Interned) -> Result<Vec<Clos
         let read = to_names(text, |month| Month::parse(month).ok(), |digest| Some(digest.into()));
         read.ok_or_else(|| damaged(format!("sources {text:?}")))
     };
+    let zone = |text: &str| Zone::parse(text).map_err(|error| damaged(error.to_string()));
     let ratio = |column: &arrow::array::Decimal128Array, row: usize| {
         column.is_valid(row).then(|| Decimal::from_i128_with_scale(column.value(row), 6))
     };
@@ -171,6 +176,7 @@ pub(crate) fn rows(batch: &RecordBatch, names: &mut Interned) -> Result<Vec<Clos
                 code_version: names.get(code.value(row)),
                 frozen: later(frozen, row).map(counts).transpose()?,
                 sources: later(sources, row).map(digests).transpose()?.unwrap_or_default(),
+                zone: later(zones, row).map(zone).transpose()?,
             })
         })
         .collect()

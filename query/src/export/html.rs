@@ -85,6 +85,14 @@ impl Page<'_> {
         if time.is_zero() { String::new() } else { paper::card_hours(*time) }
     }
 
+    fn proven(&self, figures: &Figures) -> String {
+        figures.known.proven().map_or_else(String::new, crate::render::percent)
+    }
+
+    fn seen(&self, figures: &Figures) -> String {
+        figures.known.seen().map_or_else(String::new, crate::render::percent)
+    }
+
     fn price(&self, figures: &Figures) -> String {
         figures.charge_per_card_hour().map_or_else(String::new, |price| {
             let mut price = price.round_dp(4);

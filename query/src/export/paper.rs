@@ -114,6 +114,16 @@ impl<'a> Paper<'a> {
         self.summary.all.card_time != self.summary.all.billed_time
     }
 
+    /// Whether some of the time under the charges is proven by nobody.
+    pub fn has_unproven(&self) -> bool {
+        self.summary.all.known.proven().is_some_and(|ratio| ratio < Decimal::ONE)
+    }
+
+    /// Whether telemetry saw some of it, and not all.
+    pub fn has_unseen(&self) -> bool {
+        self.summary.all.known.seen().is_some_and(|ratio| !ratio.is_zero() && ratio < Decimal::ONE)
+    }
+
     /// Whether there is a list price beside what is charged.
     pub fn has_list(&self) -> bool {
         self.summary.all.list_amount.is_some()

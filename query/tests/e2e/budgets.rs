@@ -386,3 +386,44 @@ fn a_closed_month_counts_by_the_prices_it_was_closed_by() {
         assert_eq!((&*of_vision(&tried)["cost_now"], &*of_vision(&tried)["cost_then"]), ("80.00", "120.00"), "{book}");
     }
 }
+
+/// M25. By hand, at 2 CNY: job 1 held 40 card-hours, 80.00, job 2 held 30, 60.00; the node failed under job 1, whose 80.00 is given back. vision has spent nothing of 100.00 while the month is open and
+/// after it was closed, whatever the policy says then; half of March asked, at 05:00 on the 10th, nothing either. A failure that is told after the close, of job 2, comes off in April.
+#[test]
+fn m25_a_refund_restores_the_budget_and_a_late_one_that_of_its_statement() {
+    let site = march();
+    let map = format!("{}state = \"state\"\n", MAP.replace("cluster =", "time_zone = \"Asia/Shanghai\"\ncluster ="));
+    let tell = |name: &str, row: &str, as_of: &str| {
+        let rows = site.file(name, format!("id,who,team,cards,model,start,end,state\n{row}\n"));
+        let map = site.file("states.toml", &map);
+        site.import(&format!("jobs {rows} --map {map} --as-of {as_of}"));
+    };
+    tell("failed.csv", "1,ann,vision,4,h200,2025-03-10T00:00:00,2025-03-10T10:00:00,node_fail", "2025-03-20");
+    let policy = site.ledger().join("billing.toml");
+    std::fs::write(&policy, "[refunds]\nnode_fail = \"1\"\n").unwrap();
+    let budget = |name: &str, period: &str| {
+        format!("[[budget]]\nname = \"{name}\"\nproject = \"{name}\"\namount = \"100\"\nperiod = \"{period}\"\n")
+    };
+    let text = ["currency = \"CNY\"\n".to_owned(), budget("vision", "month"), budget("speech", "year")].concat();
+    write_budgets(&site, &text);
+    let spent = |asked: &str| {
+        let rows = budgets(&site.run(&format!("budgets {asked} --format csv")));
+        rows.0.iter().map(|row| (row["budget"].clone(), row["spent"].clone())).collect::<Vec<_>>()
+    };
+    let of = |vision: &str, speech: &str| {
+        [("vision", vision), ("speech", speech)].map(|(name, spent)| (name.to_owned(), spent.to_owned())).to_vec()
+    };
+    assert_eq!(spent("--month 2025-03"), of("0.00", "60.00"));
+    let said = site.run("budgets --month 2025-03");
+    assert!(
+        said.out.contains("budget vision, 2025-03: refunds of 80.00 CNY are taken off"),
+        "{}{}",
+        said.out,
+        said.err
+    );
+    site.ok("close --month 2025-03 --by ann --sign-off test");
+    std::fs::write(&policy, "").unwrap();
+    assert_eq!(spent("--month 2025-03"), of("0.00", "60.00"), "as it was closed");
+    tell("late.csv", "2,bob,speech,1,h200,2025-03-10T00:00:00,2025-03-11T06:00:00,node_fail", "2025-04-02");
+    assert_eq!(spent("--month 2025-04"), of("0.00", "0.00"), "its statement is April's");
+}

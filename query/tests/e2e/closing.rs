@@ -84,6 +84,9 @@ fn a_month_is_closed_as_the_dry_run_shows_and_its_hash_is_that_of_its_text() {
     assert!(Rows::parse(&site.ok("statement --format csv")).0.is_empty(), "a dry run closes nothing");
 
     site.ok("close --month 2026-03 --by ann --comment agreed");
+    let said = site.ok("--version");
+    let signed = site.sql("select code_version from closings").only("code_version").to_owned();
+    assert_eq!(said.trim(), format!("cardhour {signed}"), "the build that closed it");
     let closed = Rows::parse(&site.ok("statement --format csv"));
     assert_eq!((closed.only("month"), closed.only("closed_by")), ("2026-03", "ann"));
     assert_eq!((closed.only("amount"), closed.only("comment")), (MARCH, "agreed"));
@@ -164,6 +167,38 @@ fn m25_time_that_a_failed_node_took_is_given_back_by_an_entry_that_points_at_its
     );
     assert!(april.err.contains("nothing is booked in 2026-04"), "{}", april.err);
     site.ok("verify");
+}
+
+/// LED-8. By hand: under job 102 the node failed, and its hours by night, 2 × 2 h × 11.10 = 44.40, are in one leaf with those of job 103, which ended well: the refund is of 102
+/// alone. Eight cards less what was held were free, which the projects share: the trace of one's part has the cards, the whole, and what it is shared by. What was frozen tells what the facts told.
+#[test]
+fn an_entry_of_any_kind_is_traced_to_what_it_is_made_of() {
+    let site = site();
+    let nodes = "cluster,node,model,cards,in_service_at\nlab,n1,h200,8,2026-02-28T16:00:00Z\n";
+    let nodes = site.file("nodes.csv", nodes);
+    site.import(&format!("nodes {nodes}"));
+    let policy = "[refunds]\nnode_fail = \"1\"\n[capacity]\nfree = \"shared\"\n";
+    std::fs::write(site.ledger().join("billing.toml"), policy).unwrap();
+    let entry = |kind: &str, window: &str| {
+        let rows = Rows::parse(&site.ok("statement --month 2026-03 --entries --format csv"));
+        let mut of_speech = rows.0.iter().filter(|row| row["project"] == "speech");
+        let found = of_speech.find(|row| row["kind"] == kind && row["window"] == window);
+        found.unwrap_or_else(|| panic!("no {kind}"))["entry_id"].clone()
+    };
+    let (refund, idle) = (entry("refund", "off-peak"), entry("idle", ""));
+    let trace = |id: &str| site.ok(&format!("trace {id}"));
+    let (open_refund, open_idle) = (trace(&refund), trace(&idle));
+    assert!(
+        open_refund.contains("attempts: whose time is given back") && open_refund.contains("/102/"),
+        "{open_refund}"
+    );
+    assert!(!open_refund.contains("/103/"), "{open_refund}");
+    for part in ["parts: what it is made of", "lab", "of: the lines of which it is a part", "shared_by:", "prices:"] {
+        assert!(open_idle.contains(part), "{part}: {open_idle}");
+    }
+    site.ok("close --month 2026-03 --by ann");
+    let as_open = |trace: String| trace.replace("(closed)", "(open)");
+    assert_eq!((as_open(trace(&refund)), as_open(trace(&idle))), (open_refund, open_idle));
 }
 
 /// M20, and the rest of what a close refuses.

@@ -1,6 +1,7 @@
 //! Field reports of cost (`README.md` beside this file has the list), on the real binary.
 
 use crate::site::{Rows, Site, micros};
+use rust_decimal::Decimal;
 use std::sync::LazyLock;
 
 /// The tests' own map, with nodes and states.
@@ -45,25 +46,70 @@ fn m01_a_card_is_charged_from_the_moment_it_is_held() {
     assert_eq!((bill.only("card_hours"), bill.only("cost")), ("0.750000", "6.00"));
 }
 
-/// A card at 0.526 an hour, held by seven tenants, a seventh each (shares are exact: 1/7 of 18,018,000 is 2,574,000). Over an hour the parts
-/// are worth 0.526, which is 0.53 in cents; each by itself would be 0.08, together 0.56.
-#[test]
-fn m02_the_parts_of_a_card_add_up_to_its_price() {
-    let site = priced("0.526", "1");
-    let map = MAP.replace("\"cards\"", "{ column = \"cards\", times = \"seven\" }");
-    let rows: String = (0..7)
-        .map(|i| {
-            format!("{i},user{i},vision,1,t4,n1,2026-03-01T10:00:00Z,2026-03-01T11:00:00Z,Succeeded,0.142857142857\n")
-        })
+/// The bill and the FOCUS rows of an hour in which tenants share a card alike: what each bill line costs, and `ContractedCost`, which nothing rounds to cents.
+fn an_hour_shared(per_card_hour: &str, tenants: u32, share: &str) -> (Site, Rows, Decimal) {
+    let site = priced(per_card_hour, "1");
+    let map = MAP.replace("\"cards\"", "{ column = \"cards\", times = \"part\" }");
+    let rows: String = (0..tenants)
+        .map(|i| format!("{i},user{i},vision,1,t4,n1,2026-03-01T10:00:00Z,2026-03-01T11:00:00Z,Succeeded,{share}\n"))
         .collect();
-    let file = site.file("a", format!("{},seven\n{rows}", HEADER.trim_end()));
+    let file = site.file("a", format!("{},part\n{rows}", HEADER.trim_end()));
     let map = site.file("map.toml", map);
     site.import(&format!("jobs {file} --map {map}"));
-    let hours = micros(site.report("bill --by project").only("card_hours"));
-    assert!((hours - 1_000_000).abs() <= 1, "{hours}: the parts of an hour of a card are an hour");
-    let unrounded = micros(site.report("bill --by model").only("cost"));
-    assert!((unrounded - 526_000).abs() <= 7 * 5_000, "each leaf is rounded once: {unrounded}");
-    assert_eq!(cost(&site.report("bill --by project,user")), cost(&site.report("bill --by project")));
+    let bill = site.report("bill --by user");
+    let folder = site.ledger().with_file_name("focus");
+    site.ok(&format!("export focus --month 2026-03 --focus-version 1.2 --output-dir {}", folder.display()));
+    let focus = Rows::parse(&std::fs::read_to_string(folder.join("focus-1.2-2026-03-cost-and-usage.csv")).unwrap());
+    let contracted = focus.0.iter().map(|row| Decimal::from_str_exact(&row["ContractedCost"]).unwrap()).sum();
+    (site, bill, contracted)
+}
+
+/// A node at 0.526 an hour, of seven tenants a seventh each (shares are exact: 1/7 of 18,018,000 is 2,574,000), and one at 1.35296 of eight. Over an hour the
+/// parts are worth the node's price within 1e-6. On the bill each tenant's leaf is rounded once: 0.526 ÷ 7 is 0.0751, in cents 0.08, seven of them 0.56; 1.35296 ÷ 8 is
+/// 0.1691, in cents 0.17, eight of them 1.36. No grouping says another total.
+#[test]
+fn m02_the_parts_of_a_card_add_up_to_its_price() {
+    let millionth = Decimal::new(1, 6);
+    for (price, tenants, share, billed) in [("0.526", 7, "0.142857142857", 560_000), ("1.35296", 8, "0.125", 1_360_000)]
+    {
+        let (site, bill, contracted) = an_hour_shared(price, tenants, share);
+        let hours = bill.sum_micros("card_hours");
+        assert!((hours - 1_000_000).abs() <= 1, "{hours}: the parts of an hour of a card are an hour");
+        let whole = Decimal::from_str_exact(price).unwrap();
+        assert!((contracted - whole).abs() <= millionth, "{contracted} is not {whole}");
+        assert_eq!(cost(&bill), billed, "each leaf is rounded once");
+        for by in ["project", "model", "project,user"] {
+            assert_eq!(cost(&site.report(&format!("bill --by {by}"))), billed, "{by}");
+        }
+    }
+}
+
+/// The same node in absorb mode, over 1,000 hours: 4,000 × 0.010603 = 42.412, 16,000 × 0.001421 = 22.736 and 1,000 × 0.461814 = 461.814, in cents 42.41, 22.74 and 461.81.
+/// What its holders are charged is the sum of these parts to the cent, 526.96, whoever had how much.
+#[test]
+fn m02_what_is_charged_is_the_sum_of_the_parts_that_a_node_costs() {
+    let site = priced("1", "1");
+    std::fs::write(site.ledger().join("billing.toml"), "mode = \"absorb\"\n").unwrap();
+    let hours = [100, 150, 50, 200, 250, 125, 125];
+    let rows: String = (0..)
+        .zip(hours)
+        .map(|(i, hours)| {
+            let (day, hour) = (1 + hours / 24, hours % 24);
+            format!("{i},user{i},vision,1,t4,n{i},2026-03-01T00:00:00Z,2026-03-{day:02}T{hour:02}:00:00Z,Succeeded\n")
+        })
+        .collect();
+    import(&site, "a", &MAP, &rows, "");
+    let costs = site.file(
+        "costs.csv",
+        "month,name,org,quantity,unit,unit_price,amount,currency\n\
+         2026-03,cpu,,4000,vCPU-hour,0.010603,,USD\n\
+         2026-03,memory,,16000,GiB-hour,0.001421,,USD\n\
+         2026-03,gpu,,1000,hour,0.461814,,USD\n",
+    );
+    site.import(&format!("costs {costs}"));
+    let entries = Rows::parse(&site.ok("statement --month 2026-03 --entries --format csv"));
+    let charged: i128 = entries.0.iter().filter(|row| row["kind"] == "charge").map(|row| micros(&row["amount"])).sum();
+    assert_eq!((charged, entries.sum_micros("amount")), (526_960_000, 526_960_000), "{entries:?}");
 }
 
 /// Three pods say of one card that all of it is theirs, all day. A day of it costs 24 × 0.90 = 21.60, and no more is charged.

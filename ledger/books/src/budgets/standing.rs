@@ -9,6 +9,7 @@ use crate::bill::Hole;
 use crate::prices::PriceBook;
 use crate::report::{Dimension, Fold, ReportInput, ReportKind, ReportQuery};
 use crate::slots::{Era, Slots};
+use crate::statement::GivenBack;
 use crate::table::Value;
 use cardhour_domain::{BUCKET_MS, Currency, Interval, Month, Timestamp, Zone};
 use rust_decimal::Decimal;
@@ -81,8 +82,10 @@ pub struct Standing {
     pub carried: Option<i128>,
     /// How much there is for this period, what is carried over included; below zero where more than that is owed. Unit: as [`Unit`] says.
     pub limit: i128,
-    /// What was spent; none for money without a price book (LED-3).
+    /// What was spent, refunds taken off; none for money without a price book (LED-3).
     pub spent: Option<i128>,
+    /// What refunds took off `spent`: below zero, or zero where there were none.
+    pub refunded: i128,
     /// What will have been spent at the period's end, at the pace of the last seven days; none where nobody can say.
     pub forecast: Option<i128>,
     /// What else was spent in its period, of which a budget of one currency knows nothing: amounts in other currencies, never summed. None of a budget of
@@ -131,13 +134,14 @@ fn divided(numerator: i128, denominator: i128) -> i128 {
 
 /// How all budgets stand that hold in the month of `spans`, in the order of the file; with what could not be priced.
 ///
-/// `spent` and `pace` are the books of [`Spans::spent`] and [`Spans::pace`]; `book` may be put together of several currencies, of which a budget of money counts
+/// `spent` and `pace` are the books of [`Spans::spent`] and [`Spans::pace`]; `given_back` what refunds give back in the former, which comes off; `book` may be put together of several currencies, of which a budget of money counts
 /// its own.
 pub fn standings(
     budgets: &Budgets,
     spans: &Spans,
     spent: Evidence<'_>,
     pace: Option<Evidence<'_>>,
+    given_back: &[GivenBack],
     book: Option<&PriceBook>,
 ) -> (Vec<Standing>, Vec<Hole>) {
     // Budgets that select by the same names read the same report: money is spread over its rows, so that a budget has to the last
@@ -150,11 +154,12 @@ pub fn standings(
         let by = budget.scope.dimensions();
         let name = by.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
         let rows = reports.entry(name).or_insert_with(|| {
-            let mut rows = Rows { spent: Vec::new(), pace: Vec::new() };
+            let mut rows = Rows { spent: Vec::new(), given_back: Vec::new(), pace: Vec::new() };
             let mut by_month = by.clone();
             by_month.push(Dimension::Month);
             let fold = Fold::of(spent.input, spent.slots, book, &query(spans.spent, by_month));
             rows.spent = rows_of(&fold, true, book);
+            rows.given_back = given_back.iter().map(|given| given_row(given, &by)).collect();
             holes.clone_from(&fold.leaves.holes);
             if let Some((pace, stretch)) = pace.zip(spans.pace) {
                 rows.pace = rows_of(&Fold::of(pace.input, pace.slots, book, &query(stretch, by)), false, book);
@@ -173,6 +178,8 @@ fn query(stretch: Interval, by: Vec<Dimension>) -> ReportQuery {
 /// The rows of the reports for one set of selectors.
 struct Rows {
     spent: Vec<Row>,
+    /// Below zero.
+    given_back: Vec<Row>,
     pace: Vec<Row>,
 }
 
@@ -209,6 +216,27 @@ fn rows_of(fold: &Fold<'_>, by_month: bool, book: Option<&PriceBook>) -> Vec<Row
         .collect()
 }
 
+/// A refund as a row of the report by `by`.
+fn given_row(given: &GivenBack, by: &[Dimension]) -> Row {
+    let value = |dimension: &Dimension| match dimension {
+        Dimension::Org => given.org.clone(),
+        Dimension::Project => given.project.clone(),
+        Dimension::User => given.user.clone(),
+        Dimension::Queue => given.queue.clone(),
+        Dimension::Class => given.class.clone(),
+        Dimension::Model => given.model.clone(),
+        // No budget selects by any other.
+        _ => None,
+    };
+    Row {
+        values: by.iter().map(value).collect(),
+        month: Some(given.period),
+        billed: given.billed_time.part_ms(),
+        currency: Some(given.amount.currency()),
+        cost: Some(given.amount.micros()),
+    }
+}
+
 fn standing(
     budget: &Budget,
     period: Period,
@@ -230,10 +258,11 @@ fn standing(
         Unit::Money(_) => book.is_some(),
         Unit::CardHours => true,
     };
-    let spent = known.then(|| sum(&rows.spent, &in_period));
+    let refunded = sum(&rows.given_back, &in_period);
+    let spent = known.then(|| sum(&rows.spent, &in_period) + refunded);
     let carried = budget.from.filter(|_| budget.carry_over).map(|from| {
         let earlier = |row: &Row| row.month.is_some_and(|month| from <= month && month < period.first());
-        budget.amount * i128::from(period.since(from)) - sum(&rows.spent, &earlier)
+        budget.amount * i128::from(period.since(from)) - (sum(&rows.spent, &earlier) + sum(&rows.given_back, &earlier))
     });
     let limit = budget.amount + carried.unwrap_or(0);
     let whole = period.interval(zone);
@@ -265,12 +294,15 @@ fn standing(
         spent.is_some_and(|spent| spent.saturating_mul(100) >= limit.saturating_mul(i128::from(*percent)))
     };
     let not_counted = match budget.unit {
-        Unit::Money(own) => in_other_currencies(budget, own, rows.spent.iter().filter(|row| in_period(row))),
+        Unit::Money(own) => {
+            let all = rows.spent.iter().chain(&rows.given_back);
+            in_other_currencies(budget, own, all.filter(|row| in_period(row)))
+        }
         Unit::CardHours => Vec::new(),
     };
     let crossed = budget.thresholds.iter().copied().filter(reached).collect();
     let budget = budget.clone();
-    Standing { budget, period, carried, limit, spent, forecast, not_counted, runs_out_at, crossed }
+    Standing { budget, period, carried, limit, spent, refunded, forecast, not_counted, runs_out_at, crossed }
 }
 
 fn last_of(stretch: Interval) -> Timestamp {

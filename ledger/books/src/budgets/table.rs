@@ -44,6 +44,10 @@ pub fn table(standings: &[Standing], holes: &[Hole], until: Timestamp, zone: Zon
     if standings.iter().any(|standing| standing.spent.is_none()) {
         notes.push("no price book: of budgets in money nobody can say what was spent".to_owned());
     }
+    for Standing { budget, period, refunded, .. } in standings.iter().filter(|one| one.refunded != 0) {
+        let (back, unit) = (budget.unit.text(-refunded), budget.unit.name());
+        notes.push(format!("budget {}, {period}: refunds of {back} {unit} are taken off what was spent", budget.name));
+    }
     for Standing { budget, period, not_counted, .. } in standings.iter().filter(|one| !one.not_counted.is_empty()) {
         let shown =
             |(currency, amount): &(Currency, i128)| format!("{} {currency}", Unit::Money(*currency).text(*amount));
@@ -59,7 +63,7 @@ pub fn table(standings: &[Standing], holes: &[Hole], until: Timestamp, zone: Zon
 }
 
 fn row(standing: &Standing, carries: bool, zone: Zone) -> Vec<Value> {
-    let Standing { budget, period, carried, limit, spent, forecast, not_counted: _, runs_out_at, crossed } = standing;
+    let Standing { budget, period, carried, limit, spent, forecast, runs_out_at, crossed, .. } = standing;
     let text = |text: String| Value::Text(text.into());
     let shown = |amount: Option<i128>| decimal(amount.map(|amount| budget.unit.shown(amount)));
     let percents: Vec<String> = crossed.iter().map(|percent| format!("{percent}%")).collect();

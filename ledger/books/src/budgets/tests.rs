@@ -2,8 +2,10 @@ use super::alert::{News, Told, due};
 use super::*;
 use crate::prices::PriceBook;
 use crate::report::{ReportKind, ReportQuery};
+use crate::slots::Slots;
+use crate::statement::{BillingPolicy, MonthOfBooks, given_back};
 use crate::world::{World, at, book, check, query};
-use cardhour_domain::{Timestamp, Zone};
+use cardhour_domain::{Interval, Timestamp, Zone};
 
 const TWO_DOLLARS: &str = "[[price]]\nfrom = \"2016-01-01\"\nper_card_hour = \"2\"\n";
 
@@ -13,12 +15,42 @@ fn budgets(text: &str) -> Budgets {
 
 /// How budgets stand just before `asked`, of a world loaded as the shell loads it.
 fn stand(world: &World, book: Option<&PriceBook>, budgets: &Budgets, asked: &str) -> (Vec<Standing>, Timestamp) {
+    stand_refunded(world, book, budgets, asked, "")
+}
+
+/// The same by a billing policy, in a world of one month.
+fn stand_refunded(
+    world: &World,
+    book: Option<&PriceBook>,
+    budgets: &Budgets,
+    asked: &str,
+    policy: &str,
+) -> (Vec<Standing>, Timestamp) {
     let Some(spans) = budgets.spans(at(asked), world.all(), world.zone) else { return (Vec::new(), at(asked)) };
     let slots = |stretch| Evidence::slots(stretch, book, world.zone).unwrap();
     let (spent, pace) = (slots(spans.spent), spans.pace.map(slots));
     let (spent_input, pace_input) = (world.input(&spent), pace.as_ref().map(|slots| world.input(slots)));
     let pace = pace_input.as_ref().zip(pace.as_ref()).map(|(input, slots)| Evidence { input, slots });
-    let (standings, _) = standings(budgets, &spans, Evidence { input: &spent_input, slots: &spent }, pace, book);
+    let policy = BillingPolicy::parse(policy).unwrap_or_else(|faults| panic!("{faults}"));
+    let back = book.map(|book| {
+        // As the ledger does: the part of the month that counts.
+        let whole = spans.month.interval(world.zone);
+        let end = whole.end().min(spans.spent.end());
+        let slots = Slots::new(Interval::new(whole.start(), end).unwrap(), Some(book), world.zone, None).unwrap();
+        let (month, input, sick) = (spans.month, world.input(&slots), std::collections::BTreeSet::new());
+        given_back(&MonthOfBooks {
+            month,
+            input: &input,
+            slots: &slots,
+            book,
+            policy: &policy,
+            costs: &[],
+            sick: &sick,
+            rates: None,
+        })
+    });
+    let spent = Evidence { input: &spent_input, slots: &spent };
+    let (standings, _) = standings(budgets, &spans, spent, pace, back.as_deref().unwrap_or_default(), book);
     (standings, spans.until)
 }
 
@@ -58,6 +90,45 @@ fn a_budget_says_what_was_spent_what_is_left_and_where_it_ends() {
         "lab 2026-03 1000.00 480.00 520.00 0.480000 - 1488.00 1.488000 2026-03-21 20:00
          hours 2026-03 200.000000 240.000000 -40.000000 1.200000 50% 75% 90% 100% 744.000000 3.720000 -",
     );
+}
+
+/// M25. By hand, at 2 USD: job 1 held 20 card-hours, 40 USD, and its node failed; job 2 held 10, 20 USD, in queue q2. All of job 1 is given back: the lab has
+/// spent 20 of 50, its hours are 10 of 25, nothing is crossed, and q's budget has nothing spent, q2's what it had. Asked at 10:00, when half of job 1 was over, 20 − 20 + 20.
+#[test]
+fn m25_a_refund_restores_the_budget_that_paid() {
+    let world = World::jobs(
+        "1 lab vision ann q node_fail T4 n1 1 2026-03-10T00:00 2026-03-10T20:00
+         2 lab vision bob q2 completed T4 n1 1 2026-03-10T00:00 2026-03-10T10:00",
+    );
+    let budget = |name: &str, scope: &str, limit: &str| {
+        format!("[[budget]]\nname = \"{name}\"\n{scope}\n{limit}\nperiod = \"month\"\n")
+    };
+    let text = [
+        "currency = \"USD\"\n".to_owned(),
+        budget("lab", "org = \"lab\"", "amount = \"50\""),
+        budget("hours", "org = \"lab\"", "card_hours = \"25\""),
+        budget("q", "queue = \"q\"", "amount = \"50\""),
+        budget("q2", "queue = \"q2\"", "amount = \"50\""),
+        budget("ann", "user = \"ann\"", "amount = \"50\""),
+    ]
+    .concat();
+    let book = book(TWO_DOLLARS);
+    let spent = |asked: &str, policy: &str| {
+        let (standings, until) = stand_refunded(&world, Some(&book), &budgets(&text), asked, policy);
+        let shown = |one: &Standing| {
+            let unit = one.budget.unit;
+            format!("{} {} {}", one.budget.name, unit.text(one.spent.unwrap()), unit.text(one.refunded))
+        };
+        (standings.iter().map(shown).collect::<Vec<_>>(), table(&standings, &[], until, world.zone).notes)
+    };
+    let policy = "[refunds]\nnode_fail = \"1\"\n";
+    let (standing, notes) = spent("2026-04-01T00:00", policy);
+    assert_eq!(standing, ["lab 20.00 -40.00", "hours 10 -20", "q 0.00 -40.00", "q2 20.00 0.00", "ann 0.00 -40.00"]);
+    assert!(notes.iter().any(|note| note == "budget lab, 2026-03: refunds of 40.00 USD are taken off what was spent"));
+    let (standing, _) = spent("2026-03-10T10:00", policy);
+    assert_eq!(standing, ["lab 20.00 -20.00", "hours 10 -10", "q 0.00 -20.00", "q2 20.00 0.00", "ann 0.00 -20.00"]);
+    let (standing, _) = spent("2026-04-01T00:00", "");
+    assert_eq!(standing, ["lab 60.00 0.00", "hours 30 0", "q 40.00 0.00", "q2 20.00 0.00", "ann 40.00 0.00"]);
 }
 
 /// By hand: nothing was held in the first days of the week, and in its first month's last six days 4 cards were: 576 card-hours in 7 days. An hour into April that pace

@@ -52,6 +52,7 @@ impl Told {
             currency: book.currency(),
             policy: &policy,
             coverage: &BTreeMap::new(),
+            lines: &BTreeMap::new(),
             closed: closed.as_ref(),
         };
         let mut statements = statements(entries, &issue);

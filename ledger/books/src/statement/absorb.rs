@@ -234,6 +234,69 @@ fn weights(
     coefficients.into_iter().zip(times).enumerate().filter_map(weighed).collect()
 }
 
+/// A sum that was spread, and what of it falls to some lines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpreadAt {
+    /// The cards it is for, in words: `all cards`, `cluster a, model T4`.
+    pub cards: String,
+    /// What was put in.
+    pub put_in: Money,
+    /// All that it was spread over. Unit: card-hours × coefficient, six decimals.
+    pub weight: Decimal,
+    /// The one divided by the other: for a card-hour × coefficient. Unit: the currency, six decimals.
+    pub rate: Money,
+    /// What of `weight` is the lines'.
+    pub weight_of_lines: Decimal,
+    /// That × the exact rate, six decimals: amounts are rounded from it, or get a minor unit more or less as the largest remainder.
+    pub comes_to: Money,
+}
+
+/// The sums of which some lines bear a part, at the rates of their month.
+pub(super) fn spread_at(
+    books: &MonthOfBooks<'_>,
+    held: &Held<'_>,
+    unheld: &[Unheld<'_>],
+    rates: &AbsorbedRates,
+    keys: &[EntryKey],
+) -> Vec<SpreadAt> {
+    let cards: Vec<CardsOf> = rates.rates.iter().map(|rate| rate.cards.clone()).collect();
+    let bearers: Vec<Bearer> =
+        bearers(books, held, unheld, &cards).into_iter().filter(|bearer| keys.contains(&bearer.key)).collect();
+    let currency = books.book.currency();
+    let whole = |number: BigInt| i128::try_from(number).expect("LED-10: weights and money fit 128 bits");
+    let hours = |weight: &BigInt| Decimal::from_i128_with_scale(whole(weight / hour_weight()), 6);
+    let of = |(i, rate): (usize, &Rate)| {
+        let weight: BigInt = bearers.iter().map(|bearer| &bearer.weights[i]).sum();
+        if weight == BigInt::ZERO || rate.weight == BigInt::ZERO {
+            return None;
+        }
+        let micros = |numerator: BigInt| Money::from_micros(whole(numerator / &rate.weight), currency);
+        Some(SpreadAt {
+            cards: rate.cards.in_words(),
+            put_in: Money::from_micros(rate.amount, currency),
+            weight: hours(&rate.weight),
+            rate: micros(hour_weight() * 1_000_000 * rate.amount),
+            weight_of_lines: hours(&weight),
+            comes_to: micros(weight * rate.amount),
+        })
+    };
+    rates.rates.iter().enumerate().filter_map(of).collect()
+}
+
+/// A millionth of a card-hour of coefficient 1, as weights are kept.
+fn hour_weight() -> BigInt {
+    BigInt::from(CardTime::PART_MS_PER_CARD_HOUR)
+}
+
+impl CardsOf {
+    fn in_words(&self) -> String {
+        let given = [("cluster", &self.cluster), ("pool", &self.pool), ("model", &self.model)];
+        let given: Vec<String> =
+            given.into_iter().filter_map(|(name, value)| Some(format!("{name} {}", value.as_ref()?))).collect();
+        if given.is_empty() { "all cards".to_owned() } else { given.join(", ") }
+    }
+}
+
 fn exact(rates: &[Rate], weights: &[BigInt]) -> Fraction {
     let of = rates.iter().zip(weights).filter(|(rate, _)| rate.weight > BigInt::ZERO);
     of.fold(Fraction::zero(), |sum, (rate, weight)| {

@@ -1,14 +1,14 @@
 //! The entries of statements as a table for machines: what `export csv`, `export parquet` and the second sheet of `export xlsx` hold.
 
 use super::canonical::record;
-use super::{COLUMNS, Statement, StatementTerms};
+use super::{COLUMNS, Coverage, Statement, StatementTerms};
 use crate::table::{Column, Kind, Table, Value};
 use cardhour_domain::{CardTime, Name};
 use rust_decimal::Decimal;
 
 /// Columns after those of the canonical text: the same card-time in hours, what the account is called, and what its statement says beside the
-/// amounts.
-const MORE: [(&str, Kind); 8] = [
+/// amounts, and how much of the time is known.
+const MORE: [(&str, Kind); 10] = [
     ("card_hours", Kind::Hours),
     ("billed_card_hours", Kind::Hours),
     ("account", Kind::Text),
@@ -17,12 +17,15 @@ const MORE: [(&str, Kind); 8] = [
     ("tax_included", Kind::Text),
     ("tax_note", Kind::Text),
     ("payment_terms", Kind::Text),
+    ("coverage", Kind::Ratio),
+    ("use_coverage", Kind::Ratio),
 ];
 
 /// Every entry of some statements, one a row, in their order.
 ///
 /// Shape: the columns of the canonical text, then `card_hours`, `billed_card_hours`, `account`, `issuer`, `fiscal_year`, `tax_included` (`true`,
-/// `false`, or absent where the site doesn't say), `tax_note` and `payment_terms`. Raw card-time is a text of digits, since it is larger than a
+/// `false`, or absent where the site doesn't say), `tax_note` and `payment_terms`, and of charges and refunds `coverage` and
+/// `use_coverage`: which part of the line's held time is proven, and which was seen. Raw card-time is a text of digits, since it is larger than a
 /// spreadsheet's numbers; quantities and amounts are decimals; what is absent is absent. Stability: columns are added, never renamed.
 pub fn export_table(statements: &[Statement]) -> Table {
     let kind = |name: &str| match name {
@@ -43,6 +46,9 @@ pub fn export_table(statements: &[Statement]) -> Table {
             row.extend([Value::Text(statement.account.clone()), text(&statement.issuer)]);
             row.push(Value::Text(fiscal_year.clone()));
             row.extend([&tax_included, tax_note, payment_terms].map(text));
+            let known = statement.coverage_of(entry);
+            let ratio = |of: fn(Coverage) -> Option<Decimal>| known.and_then(of).map_or(Value::Absent, Value::Decimal);
+            row.extend([ratio(Coverage::proven), ratio(Coverage::seen)]);
             row
         })
     });

@@ -1,7 +1,11 @@
 //! Statements: the entries of one organisation and one month.
 
-use super::{BillingPolicy, Entry};
+use super::{BillingPolicy, Entry, EntryKey, EntryKind};
+use crate::bill::{Leaves, NO_LEAF};
+use crate::prices::PriceBook;
 use crate::report::ReportInput;
+use crate::report::bundles::Bundles;
+use crate::slots::Slots;
 use cardhour_domain::{CardState, CardTime, Currency, Money, Month, Name, Timestamp, Zone};
 use rust_decimal::Decimal;
 use std::collections::BTreeMap;
@@ -38,8 +42,27 @@ pub struct Statement {
     pub coverage: Option<Decimal>,
     /// How much of the held time telemetry saw; none where nothing was held.
     pub use_coverage: Option<Decimal>,
+    /// How much of the time under its charges is known, by their keys. It is not in the canonical text.
+    pub lines: BTreeMap<EntryKey, Coverage>,
     /// Who closed the month, and when; none while it is open.
     pub closed: Option<SignedOff>,
+}
+
+impl Statement {
+    /// How much of the time under an entry is known: of a charge, and of what a refund gives back of one. None of any other, and where nobody knows.
+    pub fn coverage_of(&self, entry: &Entry) -> Option<Coverage> {
+        match entry.kind() {
+            EntryKind::Charge => self.lines.get(&entry.key).copied(),
+            EntryKind::Refund => {
+                self.lines.get(&EntryKey { kind: EntryKind::Charge, what: None, ..entry.key.clone() }).copied()
+            }
+            EntryKind::Idle
+            | EntryKind::Efficiency
+            | EntryKind::CostItem
+            | EntryKind::Recovery
+            | EntryKind::Correction => None,
+        }
+    }
 }
 
 /// What a statement says beside its amounts, as the policy of its month has it. What the site doesn't say is absent.
@@ -103,13 +126,42 @@ impl Coverage {
         by_org
     }
 
+    /// Of each line of the bill, by the key of its charge: what `input` has of `month`, numbered by `slots`, at the prices of `book`.
+    pub fn by_line(month: Month, input: &ReportInput, slots: &Slots, book: &PriceBook) -> BTreeMap<EntryKey, Self> {
+        let bundles = Bundles::of(input, &[]);
+        let leaves = Leaves::of(&bundles, slots, Some(book));
+        let mut by_line: BTreeMap<EntryKey, Self> = BTreeMap::new();
+        let mut of_leaf = vec![Self::default(); leaves.all().len()];
+        for (bundle, &leaf) in bundles.all.iter().zip(&leaves.of_bundle).filter(|(_, leaf)| **leaf != NO_LEAF) {
+            let of = &mut of_leaf[leaf as usize];
+            of.held += bundle.card_time;
+            of.unproven += bundle.unproven;
+            of.unseen += bundle.unseen;
+        }
+        for (leaf, of) in leaves.all().iter().zip(of_leaf) {
+            let key = EntryKey {
+                model: leaf.model.cloned(),
+                price_line: leaf.price_line(Some(book)).cloned(),
+                window: leaf.window_name(Some(book)).cloned(),
+                ..EntryKey::of(month, EntryKind::Charge, leaf.owner.map(|name| name.cloned()))
+            };
+            by_line.entry(key).or_default().add(of);
+        }
+        by_line
+    }
+
+    /// Adds another's time.
+    pub fn add(&mut self, other: Self) {
+        self.held += other.held;
+        self.unproven += other.unproven;
+        self.unseen += other.unseen;
+    }
+
     /// Of all of them together.
     pub fn of_all(input: &ReportInput) -> Self {
-        Self::by_org(input).into_values().fold(Self::default(), |sum, of| Self {
-            held: sum.held + of.held,
-            unproven: sum.unproven + of.unproven,
-            unseen: sum.unseen + of.unseen,
-        })
+        let mut all = Self::default();
+        Self::by_org(input).into_values().for_each(|of| all.add(of));
+        all
     }
 
     /// Held time that is proven ÷ held time.
@@ -136,6 +188,8 @@ pub struct Issue<'a> {
     pub policy: &'a BillingPolicy,
     /// How much is known, by organisation.
     pub coverage: &'a BTreeMap<Option<Name>, Coverage>,
+    /// The same by line of the bill, as [`Coverage::by_line`] has it.
+    pub lines: &'a BTreeMap<EntryKey, Coverage>,
     /// Who closed it; none while it is open.
     pub closed: Option<&'a SignedOff>,
 }
@@ -154,7 +208,8 @@ fn statement(org: Option<Name>, mut entries: Vec<Entry>, issue: &Issue<'_>) -> S
     entries.sort_by_cached_key(Entry::order);
     let zero = Money::zero(issue.currency);
     let total = entries.iter().fold(zero, |total, entry| total + entry.amount);
-    let held = |entry: &&Entry| entry.key.kind == super::EntryKind::Charge;
+    let held = |entry: &&Entry| entry.key.kind == EntryKind::Charge;
+    let lines = issue.lines.iter().filter(|(key, _)| key.org == org);
     let coverage = issue.coverage.get(&org).copied().unwrap_or_default();
     Statement {
         number: issue.policy.number(issue.period, org.as_ref()),
@@ -168,6 +223,7 @@ fn statement(org: Option<Name>, mut entries: Vec<Entry>, issue: &Issue<'_>) -> S
         total,
         coverage: coverage.proven(),
         use_coverage: coverage.seen(),
+        lines: lines.map(|(key, coverage)| (key.clone(), *coverage)).collect(),
         closed: issue.closed.cloned(),
         entries,
         org,

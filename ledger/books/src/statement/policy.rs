@@ -144,6 +144,11 @@ impl RefundPolicy {
     pub fn part(&self, cause: RefundCause) -> Option<Decimal> {
         self.parts[cause as usize]
     }
+
+    /// Whether anything is given back.
+    pub fn gives_back(&self) -> bool {
+        self.parts.iter().any(Option::is_some)
+    }
 }
 
 /// Of which time a part is given back.

@@ -1,11 +1,12 @@
 //! What the policy gives back, and for what.
 
 use super::held::{Charged, Held};
-use super::{Entry, EntryKey, EntryKind, MonthOfBooks, RefundCause, RefundOf};
+use super::{BillingMode, Entry, EntryKey, EntryKind, MonthOfBooks, RefundCause, RefundOf};
 use crate::bill::NO_LEAF;
 use crate::cell::{Cell, Used};
 use crate::report::ReportAttempt;
-use cardhour_domain::{CardTime, JobState, Money, Name, spread};
+use crate::slots::Era;
+use cardhour_domain::{CardTime, JobState, Money, Month, Name, spread, spread_by};
 use num_bigint::BigInt;
 use rust_decimal::Decimal;
 use std::collections::{BTreeMap, BTreeSet};
@@ -98,6 +99,99 @@ fn of_leaf(books: &MonthOfBooks<'_>, charged: &Charged, causes: &BTreeMap<Refund
             }
         })
         .collect()
+}
+
+/// What is given back of one owner's time, down to what a budget can select by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GivenBack {
+    /// The month in whose statement it stands.
+    pub period: Month,
+    /// Who pays, at the top.
+    pub org: Option<Name>,
+    /// Who pays.
+    pub project: Option<Name>,
+    /// Whose it is.
+    pub user: Option<Name>,
+    /// Queue or partition; none of a refund that came after its month was closed, whose entry has none.
+    pub queue: Option<Name>,
+    /// Class of the job; none as of the queue.
+    pub class: Option<Name>,
+    /// Model of the cards.
+    pub model: Option<Name>,
+    /// Billed time, below zero.
+    pub billed_time: CardTime,
+    /// The amount, below zero.
+    pub amount: Money,
+}
+
+impl GivenBack {
+    /// Of a refund, or of a correction of one, as a whole; none of any other entry.
+    pub fn of_entry(entry: &Entry) -> Option<Self> {
+        let Entry { key, period, billed_time, amount, .. } = entry;
+        let EntryKey { kind, org, project, user, model, .. } = key.clone();
+        let (period, billed_time, amount) = (*period, *billed_time, *amount);
+        let (queue, class) = (None, None);
+        (kind == EntryKind::Refund).then_some(Self {
+            period,
+            org,
+            project,
+            user,
+            queue,
+            class,
+            model,
+            billed_time,
+            amount,
+        })
+    }
+}
+
+/// A month's refunds by queue and class: its entries, each spread over these by the time that is given back, largest remainder. Of a month of which a part is
+/// asked, by its slots, what is given back of that part.
+///
+/// None in absorb mode, where what is given back is of another figure than the bill's.
+pub fn given_back(books: &MonthOfBooks<'_>) -> Vec<GivenBack> {
+    match books.policy.mode {
+        BillingMode::Rate => {}
+        BillingMode::Absorb => return Vec::new(),
+    }
+    if !books.policy.refunds.gives_back() {
+        return Vec::new();
+    }
+    let held = Held::of(books);
+    let refunds = refunds(books, &held, &held.at_prices(books));
+    let refunds: BTreeMap<EntryKey, Entry> = refunds.into_iter().map(|entry| (entry.key.clone(), entry)).collect();
+    let mut given: BTreeMap<(u32, RefundCause), BTreeMap<(bool, [Option<Name>; 2]), i128>> = BTreeMap::new();
+    for (cell, &bundle) in books.input.cells.iter().zip(&held.bundles.of_cell) {
+        let leaf = held.leaves.of_bundle[bundle as usize];
+        let Some(attempt) = cell.attempt.filter(|_| leaf != NO_LEAF) else { continue };
+        let attempt = &books.input.attempts[attempt as usize];
+        let Some(cause) = cause(books, attempt) else { continue };
+        let is_asked = books.slots.slot(cell.slot).era == Era::Shown;
+        let of = (is_asked, [attempt.queue.clone(), attempt.class.clone()]);
+        let time = given_time(books, &held, cell, bundle as usize);
+        *given.entry((leaf, cause)).or_default().entry(of).or_default() += time.part_ms();
+    }
+    let mut out = Vec::new();
+    for ((leaf, cause), of) in given {
+        let zero = Money::zero(books.book.currency());
+        let charge = held.entry(books, leaf as usize, zero).key;
+        let key = EntryKey { kind: EntryKind::Refund, what: Some(cause.name().into()), ..charge };
+        let Some(whole) = refunds.get(&key).and_then(GivenBack::of_entry) else { continue };
+        let weights: Vec<i128> = of.values().copied().collect();
+        let amounts = spread_by(whole.amount.micros(), &weights);
+        let times = spread_by(whole.billed_time.part_ms(), &weights);
+        let parts = of.into_keys().zip(amounts).zip(times);
+        for (((_, [queue, class]), amount), time) in parts.filter(|(((is_asked, _), _), _)| *is_asked) {
+            out.push(GivenBack {
+                queue,
+                class,
+                billed_time: CardTime::from_part_ms(time),
+                amount: Money::from_micros(amount, whole.amount.currency()),
+                ..whole.clone()
+            });
+        }
+    }
+    out
 }
 
 /// Why an attempt's charges are given back: of several reasons the one that gives most.

@@ -3,7 +3,7 @@
 //! Start at [`Summary::of`]. Each fold adds up to the statement's total, asserted when it is made. Shape: names in their order, absent first.
 //! Does not: write words or percents, which every format does for itself from these figures.
 
-use super::{Entry, EntryKind, Statement};
+use super::{Coverage, Entry, EntryKind, Statement};
 use cardhour_domain::{CardTime, Currency, Money, Month, Name};
 use rust_decimal::Decimal;
 use std::collections::BTreeMap;
@@ -38,6 +38,8 @@ pub struct Figures {
     amounts: [Option<Money>; EntryKind::ALL.len()],
     /// What all of them come to.
     pub total: Money,
+    /// How much of the time under the charges is known.
+    pub known: Coverage,
     /// A charge has no list price.
     lacks_list: bool,
 }
@@ -120,13 +122,13 @@ impl Summary {
         let mut corrections = Vec::new();
         let none = || Figures::none(currency);
         for entry in &statement.entries {
-            let key = &entry.key;
-            all.add(entry);
+            let (key, known) = (&entry.key, statement.coverage_of(entry).unwrap_or_default());
+            all.add(entry, known);
             let (project, users) = projects.entry(&key.project).or_insert_with(|| (none(), BTreeMap::new()));
-            project.add(entry);
-            users.entry(&key.user).or_insert_with(none).add(entry);
+            project.add(entry, known);
+            users.entry(&key.user).or_insert_with(none).add(entry, known);
             match entry.kind() {
-                EntryKind::Charge => models.entry((&key.model, &key.window)).or_insert_with(none).add(entry),
+                EntryKind::Charge => models.entry((&key.model, &key.window)).or_insert_with(none).add(entry, known),
                 EntryKind::Correction => corrections.push(CorrectionFigures::of(entry)),
                 kind @ (EntryKind::Idle
                 | EntryKind::Refund
@@ -200,6 +202,7 @@ impl Figures {
             list_amount: None,
             amounts: [None; EntryKind::ALL.len()],
             total: Money::zero(currency),
+            known: Coverage::default(),
             lacks_list: false,
         }
     }
@@ -216,7 +219,7 @@ impl Figures {
         (!hours.is_zero()).then(|| (Decimal::from_i128_with_scale(charged.micros(), 6) / hours).round_dp(6))
     }
 
-    fn add(&mut self, entry: &Entry) {
+    fn add(&mut self, entry: &Entry, known: Coverage) {
         self.entries += 1;
         self.total += entry.amount;
         let amount = &mut self.amounts[place(entry.kind())];
@@ -226,6 +229,7 @@ impl Figures {
         }
         self.card_time += entry.card_time;
         self.billed_time += entry.billed_time;
+        self.known.add(known);
         self.lacks_list |= entry.list_amount.is_none();
         let before = self.list_amount.unwrap_or(Money::zero(entry.amount.currency()));
         self.list_amount = entry.list_amount.map(|list| before + list).filter(|_| !self.lacks_list);

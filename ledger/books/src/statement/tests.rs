@@ -2,6 +2,7 @@
 
 mod changes;
 mod laws;
+mod made_of;
 
 use super::*;
 use crate::prices::PriceBook;

@@ -39,7 +39,15 @@ fn a_month_is_written_as_before() {
         ..charge.clone()
     };
     let (policy, coverage) = (BillingPolicy::default(), BTreeMap::new());
-    let issue = Issue { period: march, zone: Zone::UTC, currency, policy: &policy, coverage: &coverage, closed: None };
+    let issue = Issue {
+        period: march,
+        zone: Zone::UTC,
+        currency,
+        policy: &policy,
+        coverage: &coverage,
+        lines: &BTreeMap::new(),
+        closed: None,
+    };
     let written = String::from_utf8(canonical_csv(&statements(vec![charge, correction], &issue))).unwrap();
     let lines: Vec<&str> = written.lines().collect();
     assert_eq!(lines[0], COLUMNS.join(","));

@@ -31,7 +31,18 @@ fn an_entry_is_a_row_with_its_hours_and_its_raw_card_time() {
     };
     let policy = "fiscal_year_starts = \"04\"\n[statement]\nissuer = \"GPU Platform\"\ntax_included = false\npayment_terms = \"30 days\"\n";
     let (policy, coverage) = (BillingPolicy::parse(policy).unwrap(), BTreeMap::new());
-    let issue = Issue { period: month, zone: Zone::UTC, currency, policy: &policy, coverage: &coverage, closed: None };
+    // Of its 90 minutes, 81 are proven, and 45 were seen.
+    let part = |minutes: i128| CardTime::from_part_ms(97_297_200_000_000 / 90 * minutes);
+    let lines = BTreeMap::from([(entry.key.clone(), Coverage { held: part(90), unproven: part(9), unseen: part(45) })]);
+    let issue = Issue {
+        period: month,
+        zone: Zone::UTC,
+        currency,
+        policy: &policy,
+        coverage: &coverage,
+        lines: &lines,
+        closed: None,
+    };
     let table = export_table(&statements(vec![entry], &issue));
     let of = |name: &str| {
         let column = table.columns.iter().position(|column| column.name == name).unwrap();
@@ -55,5 +66,7 @@ fn an_entry_is_a_row_with_its_hours_and_its_raw_card_time() {
         assert_eq!(of(column), (Kind::Text, Value::Text(said.into())), "{column}");
     }
     assert_eq!(of("tax_note"), (Kind::Text, Value::Absent));
+    assert_eq!(of("coverage"), (Kind::Ratio, decimal("0.900000")));
+    assert_eq!(of("use_coverage"), (Kind::Ratio, decimal("0.500000")));
     assert_eq!(table.columns.len(), table.rows[0].len());
 }

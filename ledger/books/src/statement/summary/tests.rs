@@ -46,7 +46,15 @@ pub(super) fn statement_of(text: &str) -> Statement {
         }
     });
     let (policy, coverage) = (BillingPolicy::default(), BTreeMap::<_, Coverage>::new());
-    let issue = Issue { period: march, zone: Zone::UTC, currency, policy: &policy, coverage: &coverage, closed: None };
+    let issue = Issue {
+        period: march,
+        zone: Zone::UTC,
+        currency,
+        policy: &policy,
+        coverage: &coverage,
+        lines: &BTreeMap::new(),
+        closed: None,
+    };
     statements(entries.collect(), &issue).remove(0)
 }
 
