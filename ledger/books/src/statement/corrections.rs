@@ -1,6 +1,6 @@
 //! What later facts change in a closed month (LED-5): each line worked out again, less what stands.
 
-use super::{Entry, EntryId, EntryKey};
+use super::{Entry, EntryId, EntryKey, EntryKind};
 use cardhour_domain::{CardTime, Currency, Money, Month, Name};
 use std::collections::BTreeMap;
 
@@ -11,19 +11,24 @@ use std::collections::BTreeMap;
 /// `fresh`, key by key.
 pub fn corrections(period: Month, standing: &[Entry], fresh: &[Entry]) -> Vec<Entry> {
     let mut lines: BTreeMap<&EntryKey, Line<'_>> = BTreeMap::new();
+    let mut originals: BTreeMap<&EntryKey, EntryId> = BTreeMap::new();
     for entry in standing {
-        let line = lines.entry(&entry.key).or_insert_with(|| Line::new(entry));
-        line.before.add(entry);
+        lines.entry(&entry.key).or_insert_with(|| Line::new(entry)).before.add(entry);
         if entry.period == entry.key.original_period {
-            line.original = Some(entry.id());
+            originals.insert(&entry.key, entry.id());
         }
     }
     for entry in fresh {
-        let line = lines.entry(&entry.key).or_insert_with(|| Line::new(entry));
-        line.after.add(entry);
+        lines.entry(&entry.key).or_insert_with(|| Line::new(entry)).after.add(entry);
     }
+    let original = |key: &EntryKey| {
+        // What is given back late points at the charge that stands, as a refund in time would.
+        let refunded =
+            (key.kind == EntryKind::Refund).then(|| EntryKey { kind: EntryKind::Charge, what: None, ..key.clone() });
+        originals.get(key).or_else(|| originals.get(&refunded?)).cloned()
+    };
     let mut corrections: Vec<Entry> =
-        lines.into_iter().filter_map(|(key, line)| line.correction(key, period)).collect();
+        lines.into_iter().filter_map(|(key, line)| line.correction(key, original(key), period)).collect();
     corrections.sort_by_cached_key(Entry::order);
     let (before, after, between) = (total(standing), total(fresh), total(&corrections));
     assert_eq!(before + between, after, "LED-5: what stands and its corrections add up to the month worked out again");
@@ -38,7 +43,6 @@ fn total(entries: &[Entry]) -> i128 {
 struct Line<'a> {
     /// One of its entries.
     one: &'a Entry,
-    original: Option<EntryId>,
     before: Sums,
     after: Sums,
 }
@@ -64,11 +68,11 @@ impl Sums {
 
 impl<'a> Line<'a> {
     fn new(one: &'a Entry) -> Self {
-        Self { one, original: None, before: Sums::default(), after: Sums::default() }
+        Self { one, before: Sums::default(), after: Sums::default() }
     }
 
-    fn correction(self, key: &EntryKey, period: Month) -> Option<Entry> {
-        let Self { one, original, before, after } = self;
+    fn correction(self, key: &EntryKey, original: Option<EntryId>, period: Month) -> Option<Entry> {
+        let Self { one, before, after } = self;
         let is_same = (before.card_time, before.billed_time, before.amount)
             == (after.card_time, after.billed_time, after.amount)
             && before.list_amount.unwrap_or_default() == after.list_amount.unwrap_or_default();

@@ -55,6 +55,25 @@ fn t14_a_late_fact_is_a_correction_in_the_open_month_with_the_original_period() 
     assert_eq!(made[0].reason.as_deref(), Some("was 185.00 CNY for 10 card-hours, is 222.00 CNY for 12 card-hours"));
 }
 
+/// M25. A node's failure is told after the close: what is given back in April points at March's charge, of which nothing else changes.
+#[test]
+fn m25_a_refund_that_comes_late_points_at_the_charge_that_it_gives_back() {
+    let standing = [charge("ann", 10, 18_500), charge("bob", 3, 5_550)];
+    let mut refund = charge("ann", -10, -18_500);
+    refund.key = EntryKey { kind: EntryKind::Refund, what: Some("node_fail".into()), ..refund.key };
+    refund.list_amount = None;
+    let fresh = [standing[0].clone(), standing[1].clone(), refund];
+    let made = corrections(month("2026-04"), &standing, &fresh);
+    assert_eq!(made.len(), 1);
+    assert_eq!(made[0].amount.to_minor_string(), "-185.00");
+    assert_eq!(made[0].original_entry, Some(standing[0].id()));
+    // Given back again in part later, it points at the same charge: its own first entry is none of March's.
+    let standing = [standing[0].clone(), standing[1].clone(), made[0].clone()];
+    let again = corrections(month("2026-05"), &standing, &fresh[..2]);
+    assert_eq!((again.len(), again[0].amount.to_minor_string()), (1, "185.00".to_owned()));
+    assert_eq!(again[0].original_entry, Some(standing[0].id()));
+}
+
 #[test]
 fn a_correction_that_stands_is_not_made_again() {
     let mut standing = vec![charge("ann", 10, 18_500)];
