@@ -46,6 +46,7 @@ fn stand_refunded(
             policy: &policy,
             costs: &[],
             sick: &sick,
+            wrongful: &std::collections::BTreeMap::new(),
             rates: None,
         })
     });

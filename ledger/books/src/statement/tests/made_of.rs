@@ -27,8 +27,9 @@ fn shown(parts: &[LinePart]) -> Vec<String> {
 #[track_caller]
 fn made_of(march: &March, is_it: impl Fn(&Entry) -> bool) -> MadeOf {
     let (slots, input) = march.input();
-    let March { book, policy, costs, sick, .. } = march;
-    let books = MonthOfBooks { month: month(), input: &input, slots: &slots, book, policy, costs, sick, rates: None };
+    let March { book, policy, costs, sick, wrongful, .. } = march;
+    let (input, slots) = (&input, &slots);
+    let books = MonthOfBooks { month: month(), input, slots, book, policy, costs, sick, wrongful, rates: None };
     let entries = draft(&books).entries;
     let one: Vec<&Entry> = entries.iter().filter(|entry| is_it(entry)).collect();
     let [entry] = one[..] else { panic!("{} entries: {:?}", one.len(), lines(&entries)) };
