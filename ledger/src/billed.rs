@@ -339,14 +339,16 @@ impl Reading {
             let late = match closing {
                 Some((closed, closing)) => {
                     let (book, policy) = (closing.price_book()?, closing.billing_policy()?);
-                    let beside = Beside { costs: Vec::new(), sick: closing.sick()? };
+                    let (costs, sick, wrongful) = (Vec::new(), closing.sick()?, closing.wrongful()?);
+                    let beside = Beside { costs, sick, wrongful };
                     let terms = Terms { book: &book, policy: &policy };
                     out.extend(self.given_back_in(month, part, zone, &beside, terms).await?);
                     if part == whole { closed.entries(std::iter::once(closing)).await? } else { Vec::new() }
                 }
                 None => {
                     if let Some(terms) = terms {
-                        let beside = Beside { costs: Vec::new(), sick: sources.sick(month).await? };
+                        let (costs, sick) = (Vec::new(), sources.sick(month).await?);
+                        let beside = Beside { costs, sick, wrongful: sources.wrongful().clone() };
                         out.extend(self.given_back_in(month, part, zone, &beside, terms).await?);
                     }
                     if self.open_month() == Some(month) {
@@ -388,7 +390,8 @@ impl Reading {
             Some(closing) => {
                 let (book, policy) = (closing.price_book()?, closing.billing_policy()?);
                 let (slots, input) = self.month(month, zone, &book, false).await?;
-                let beside = Beside { costs: frozen_costs(&self.store, closing).await?, sick: closing.sick()? };
+                let costs = frozen_costs(&self.store, closing).await?;
+                let beside = Beside { costs, sick: closing.sick()?, wrongful: closing.wrongful()? };
                 let terms = Terms { book: &book, policy: &policy };
                 Ok(MadeOf::of(&beside.month(month, &input, &slots, terms, None), key))
             }
