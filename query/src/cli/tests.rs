@@ -93,7 +93,7 @@ fn the_examples_in_the_help_are_taken() {
 #[test]
 fn what_cannot_be_asked_is_a_usage_error() {
     for words in [
-        "report quota",
+        "report money",
         "report bill --month 2026-13",
         "report bill --month 2026-03 --from 2026-03-01",
         "report bill --by colour",

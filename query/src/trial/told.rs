@@ -52,7 +52,7 @@ impl Told {
 pub fn parse(line: &str) -> Option<Line> {
     let line = line.trim();
     let (name, value) = line.split_once(['=', ' ', '\t']).unwrap_or(("", line));
-    let value = value.trim();
+    let value = value.trim_start_matches(['=', ' ', '\t']).trim();
     match name.trim() {
         "" if value == "refused" => Some(Line::Refused),
         "" | "latency_ms" => Some(Line::Latency(number(value, 1000)?)),

@@ -193,7 +193,7 @@ fn an_entry_of_any_kind_is_traced_to_what_it_is_made_of() {
         "{open_refund}"
     );
     assert!(!open_refund.contains("/103/"), "{open_refund}");
-    for part in ["parts: what it is made of", "lab", "of: the lines of which it is a part", "shared_by:", "prices:"] {
+    for part in ["parts: what it is made of", "lab", "of: the lines of which it is a part", "shared by:", "prices:"] {
         assert!(open_idle.contains(part), "{part}: {open_idle}");
     }
     site.ok("close --month 2026-03 --by ann");

@@ -48,7 +48,8 @@ fn quotas_are_shown_with_what_is_left_of_the_month() {
                   [[quota]]\norg = \"nova\"\nmodel = \"H200\"\nguaranteed = 2\n";
     std::fs::write(site.ledger().join("quotas.toml"), quotas).unwrap();
     let rows = Rows::parse(&site.ok("quotas --format csv"));
-    let vision = rows.by("project", "vision");
+    let of = |rows: &Rows, column: &str, value: &str| rows.0.iter().find(|row| row[column] == value).unwrap().clone();
+    let vision = of(&rows, "project", "vision");
     for (column, value) in [
         ("cluster", "lab"),
         ("guaranteed_cards", "4"),
@@ -65,10 +66,10 @@ fn quotas_are_shown_with_what_is_left_of_the_month() {
     ] {
         assert_eq!(vision[column], value, "{column}: {rows:?}");
     }
-    let nova = rows.by("org", "nova");
+    let nova = of(&rows, "org", "nova");
     assert_eq!((&*nova["used_card_hours"], &*nova["band"], &*nova["hit_rate"]), ("0.000000", "", "0.000000"));
     let usage = Rows::parse(&site.ok("report usage --month 2026-03 --by project --format csv"));
-    assert_eq!(usage.by("project", "vision")["card_hours"], vision["used_card_hours"]);
+    assert_eq!(of(&usage, "project", "vision")["card_hours"], vision["used_card_hours"]);
     std::fs::write(site.ledger().join("quotas.toml"), "[[quota]]\norg = \"acme\"\nmonth_card_hours = 0\n").unwrap();
     let answer = site.run("quotas");
     assert_eq!(answer.code, Some(2));
