@@ -68,7 +68,6 @@ fn is_in(attempt: &Attempt, during: Interval) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::fixture::{Pool, during};
 
     /// By hand, of 3 March from 05:00 to 06:30: job 2 begins at 05:00, 3 ends a second after it began, 1, 4 to 9 are over. a1 and s1 serve throughout, a2 since the day before; it is out from 06:00.
