@@ -134,8 +134,8 @@ pub struct Spool {
 impl Spool {
     /// Opens the spool, and seals what an earlier life left. `boot` is the kernel's boot id.
     ///
-    /// Errors: another process has it; the folder can't be made or read. Journals that can't be sealed, for want of room, are no error: they
-    /// are counted in [`Recovered::unsealed`].
+    /// Errors: another process has it; the folder can't be made, read or written to. A disk without room is no error where the folder was made
+    /// before: ticks wait as [`append`](Self::append) has it, and journals that can't be sealed are counted in [`Recovered::unsealed`].
     pub fn open(config: SpoolConfig, boot: u128, now: Timestamp) -> Result<(Self, Recovered), SpoolError> {
         folder::check_node(&config.node)?;
         let lock = folder::take(&config.folder)?;
@@ -156,8 +156,18 @@ impl Spool {
             seal_again_at: None,
             counters: SpoolCounters::default(),
         };
-        // Noted at once, so that the clock has no say after the first start.
-        folder::note_sequence(&spool.config.folder, next_sequence)?;
+        // Noted at once, so that the clock has no say after the first start. Without room it is noted before the first journal is made, and until then
+        // no file has a number that could come again.
+        if let Err(error) = folder::note_sequence(&spool.config.folder, next_sequence) {
+            if !error.is_full() {
+                return Err(error);
+            }
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "the spool's disk has no room: holdings wait in memory, telemetry is dropped"
+            );
+            spool.is_failing = true;
+        }
         let journals = listing.journals.len() as u64;
         let unsealed = match spool.seal(now) {
             Ok(()) => 0,

@@ -181,7 +181,11 @@ pub(crate) fn note_sequence(folder: &Path, next: u64) -> Result<(), SpoolError> 
         file.sync_all()?;
         fs::rename(&temporary, &path)
     };
-    write().map_err(SpoolError::disk("write", &path))?;
+    write().map_err(|error| {
+        // What there is of it on a full disk isn't worth its room; one that stays is removed at the next start.
+        let _ = fs::remove_file(&temporary);
+        SpoolError::disk("write", &path)(error)
+    })?;
     sync(folder)
 }
 

@@ -4,8 +4,8 @@ use super::stretches::Gathered;
 use cardhour_domain::Stream;
 use cardhour_domain::columns::Rows;
 
-/// Rows of each stream that may wait. Stretches that go on are joined, so it takes as many changes of holders, not as many ticks.
-const ROWS_A_STREAM: usize = 8192;
+/// Rows of each stream that may wait: some 20 MiB. Stretches that go on are joined, so it takes as many changes of holders, not as many ticks: days of the busiest node.
+const ROWS_A_STREAM: usize = 65_536;
 
 /// Observations, watches, devices and events that are not on disk yet.
 pub(crate) struct Waiting {
