@@ -399,12 +399,12 @@ fn a_day_without_a_disk_takes_the_memory_of_the_holders_and_not_of_the_ticks() {
 #[test]
 fn more_changes_of_holders_than_memory_may_hold_are_dropped_oldest_first_and_counted() {
     let mut waiting = Waiting::new();
-    for job in 0..8200i64 {
+    for job in 0..65_544i64 {
         // Each by itself: a second apart.
         let during = stretch(job * 20, job * 20 + 15);
         waiting.add(&Rows::Observations(vec![observation(&format!("job{:05}", 90_000 - job), during)]));
     }
-    // 8192 may wait.
+    // 65,536 may wait.
     let dropped: Vec<_> = waiting.bound().into_iter().filter(|(_, count)| *count > 0).collect();
     assert_eq!(dropped, [(Stream::Observations, 8)]);
     let Some(Rows::Observations(left)) = waiting.rows().next() else { panic!("observations") };

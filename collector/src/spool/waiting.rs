@@ -7,6 +7,9 @@ use cardhour_domain::columns::Rows;
 /// Rows of each stream that may wait: some 20 MiB. Stretches that go on are joined, so it takes as many changes of holders, not as many ticks: days of the busiest node.
 const ROWS_A_STREAM: usize = 65_536;
 
+/// So many rows of a stream are joined before more is said of them.
+const JOINED_AT: usize = 4096;
+
 /// Observations, watches, devices and events that are not on disk yet.
 pub(crate) struct Waiting {
     gathered: Vec<Gathered>,
@@ -35,7 +38,7 @@ impl Waiting {
     /// Whether half of what may wait does.
     pub(crate) fn is_filling(&mut self) -> bool {
         let is_filling = |gathered: &mut Gathered| {
-            if gathered.len() > ROWS_A_STREAM / 2 {
+            if gathered.len() > JOINED_AT {
                 gathered.join();
             }
             gathered.len() > ROWS_A_STREAM / 2
