@@ -169,6 +169,9 @@ impl Incident {
     }
 }
 
+/// What was found in an hour, or less.
+type Hour = (Interval, Severity, Violation);
+
 /// Everything that is wrong with how cards were shared. The same for the same rows in any order.
 pub fn isolation(input: &IsolationInput<'_>) -> Isolation {
     let joined = join(input.attempts.iter().filter_map(Claim::of).collect(), input.seen);
@@ -176,7 +179,7 @@ pub fn isolation(input: &IsolationInput<'_>) -> Isolation {
     let looks = watched(&input.seen.watches);
     let looked_at = looks.iter().filter(|(_, looks)| looks.iter().any(|look| look.overlap(input.during).is_some()));
     let mut out = Isolation { looked_at: looked_at.map(|(card, _)| card.clone()).collect(), ..Isolation::default() };
-    let mut found: BTreeMap<(Name, Same), Vec<(Interval, Severity, Violation)>> = BTreeMap::new();
+    let mut found: BTreeMap<(Name, Same), Vec<Hour>> = BTreeMap::new();
     for (card_uuid, stretches) in books.by_card() {
         let shared = shared(&stretches);
         if !shared.is_empty() {
@@ -398,7 +401,7 @@ impl<'a> Gathered<'a> {
         self.owners.get(key).map_or_else(unknown, |(who, _)| who.clone())
     }
 
-    fn incident(&self, card_uuid: &Name, run: Vec<(Interval, Severity, Violation)>) -> Incident {
+    fn incident(&self, card_uuid: &Name, run: Vec<Hour>) -> Incident {
         let first = run.iter().map(|(window, ..)| window.start()).min().expect("a run has an hour");
         let last = run.iter().map(|(window, ..)| window.end()).max().expect("a run has an hour");
         let (severity, violation) =
@@ -449,8 +452,8 @@ fn hours(during: Interval) -> Vec<Interval> {
 }
 
 /// Hours that touch, together.
-fn runs(hours: Vec<(Interval, Severity, Violation)>) -> Vec<Vec<(Interval, Severity, Violation)>> {
-    let mut runs: Vec<Vec<(Interval, Severity, Violation)>> = Vec::new();
+fn runs(hours: Vec<Hour>) -> Vec<Vec<Hour>> {
+    let mut runs: Vec<Vec<Hour>> = Vec::new();
     for hour in hours {
         match runs.last_mut() {
             Some(run) if run.last().is_some_and(|(last, ..)| hour.0.start() <= last.end()) => run.push(hour),

@@ -56,8 +56,8 @@ pub(super) async fn decisions(scene: &Scene, args: &DecisionsArgs) -> Result<Exi
             let who = who(scene, by.as_deref())?;
             let decisions = books.ledger().decisions(None).await?;
             let ended = |decision: &&Decision| &*decision.action == "stop" && decision.mode == Mode::Act;
-            let of_job = decisions.iter().filter(ended).filter(|decision| is_of(decision, job));
-            let stop = of_job.last().ok_or_else(|| Error::NothingTaken { job: job.clone() })?;
+            let mut of_job = decisions.iter().filter(ended).filter(|decision| is_of(decision, job));
+            let stop = of_job.next_back().ok_or_else(|| Error::NothingTaken { job: job.clone() })?;
             let mark = stop.found_wrong(now(), who, why.as_deref());
             books.ledger().add_decisions(std::slice::from_ref(&mark)).await?;
             print_line(&mark.words)?;

@@ -145,6 +145,9 @@ impl GivenBack {
     }
 }
 
+/// Parts × milliseconds by whether they were asked for, and by queue and class.
+type TimeByPart = BTreeMap<(bool, [Option<Name>; 2]), i128>;
+
 /// A month's refunds by queue and class: its entries, each spread over these by the time that is given back, largest remainder. Of a month of which a part is
 /// asked, by its slots, what is given back of that part.
 ///
@@ -160,7 +163,7 @@ pub fn given_back(books: &MonthOfBooks<'_>) -> Vec<GivenBack> {
     let held = Held::of(books);
     let refunds = refunds(books, &held, &held.at_prices(books));
     let refunds: BTreeMap<EntryKey, Entry> = refunds.into_iter().map(|entry| (entry.key.clone(), entry)).collect();
-    let mut given: BTreeMap<(u32, RefundCause), BTreeMap<(bool, [Option<Name>; 2]), i128>> = BTreeMap::new();
+    let mut given: BTreeMap<(u32, RefundCause), TimeByPart> = BTreeMap::new();
     for (cell, &bundle) in books.input.cells.iter().zip(&held.bundles.of_cell) {
         let leaf = held.leaves.of_bundle[bundle as usize];
         let Some(attempt) = cell.attempt.filter(|_| leaf != NO_LEAF) else { continue };
