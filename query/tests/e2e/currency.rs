@@ -1,21 +1,6 @@
 //! A site that changed its currency in mid-year, on the real binary: budgets, `me`, `quote`, `doctor`, the bill and the checkpoints tell the two apart and never add them up.
 
-use crate::site::{Rows, Site};
-
-const MAP: &str = r#"
-format = "csv"
-cluster = "lab"
-[columns]
-job_id = "id"
-org = "org"
-project = "team"
-user = "who"
-cards = "cards"
-model = "model"
-submitted_at = "start"
-started_at = "start"
-ended_at = "end"
-"#;
+use crate::site::{OWNED_MAP, Rows, Site};
 
 fn prices(currency: &str, price: &str) -> String {
     format!(
@@ -28,7 +13,7 @@ fn site() -> Site {
     let site = Site::new();
     site.ok("init --zone UTC");
     std::fs::write(site.ledger().join("prices.toml"), prices("USD", "2")).unwrap();
-    let map = site.file("map.toml", MAP);
+    let map = site.file("map.toml", OWNED_MAP);
     let jobs = site.file(
         "jobs.csv",
         "id,org,team,who,cards,model,start,end\n\
@@ -159,7 +144,7 @@ fn me_says_what_could_be_saved_with_the_command_that_shows_it() {
 fn time_that_was_corrected_after_a_close_has_its_own_cause_and_the_month_of_the_correction() {
     let site = site();
     std::fs::write(site.ledger().join("prices.toml"), prices("USD", "2")).unwrap();
-    let map = site.file("map.toml", MAP);
+    let map = site.file("map.toml", OWNED_MAP);
     let late = site.file(
         "late.csv",
         "id,org,team,who,cards,model,start,end\n\

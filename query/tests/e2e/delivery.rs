@@ -1,26 +1,11 @@
 //! What is delivered by schedule, on the real binary: each week and month once, whoever delivers it.
 
 use crate::service::Service;
-use crate::site::{Rows, Site};
+use crate::site::{OWNED_MAP, Rows, Site};
 use cardhour_domain::{Month, Timestamp, Zone};
 use cardhour_test_bucket::{PLACE, TestBucket};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-
-const MAP: &str = r#"
-format = "csv"
-cluster = "lab"
-[columns]
-job_id = "id"
-org = "org"
-project = "team"
-user = "who"
-cards = "cards"
-model = "model"
-submitted_at = "start"
-started_at = "start"
-ended_at = "end"
-"#;
 
 const BOOK: &str = "currency = \"CNY\"\nzone = \"UTC\"\n[[price]]\nfrom = \"2020-01-01\"\nper_card_hour = \"10.00\"\n";
 
@@ -50,7 +35,7 @@ fn site() -> Site {
              2,nova,chat,eve,1,h200,{month}-03T00:00:00Z,{month}-03T01:00:00Z\n"
         ),
     );
-    let map = site.file("map.toml", MAP);
+    let map = site.file("map.toml", OWNED_MAP);
     let covers = format!("{}..{now}", month.first_date());
     site.import(&format!("jobs {jobs} --map {map} --as-of {now} --covers {covers}"));
     site

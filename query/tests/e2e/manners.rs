@@ -32,7 +32,7 @@ fn exit_codes_tell_done_from_no_from_wrongly_asked_from_failed_from_quarantined(
         (format!("import jobs / --map {map}"), 3),
         (format!("import jobs {map} --map {map}"), 2),
         ("report bill".to_owned(), 0),
-        ("report quota".to_owned(), 2),
+        ("report money".to_owned(), 2),
         ("report bill --from 2026-03-02 --to 2026-03-01".to_owned(), 2),
         ("report bill --from 2026-03-02T00:07".to_owned(), 2),
         ("sql nonsense".to_owned(), 2),

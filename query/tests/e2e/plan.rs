@@ -1,26 +1,6 @@
 //! What the scheduler core would do with a pool that the books know: from records and quotas to a plan that nobody carries out.
 
-use crate::site::{Rows, Site};
-
-const MAP: &str = r#"
-format = "csv"
-cluster = "lab"
-[columns]
-job_id = "id"
-org = "org"
-project = "team"
-user = "who"
-cards = "cards"
-cards_requested = "cards"
-model = "model"
-nodes = "node"
-class = "class"
-restartable = "restartable"
-state = "state"
-submitted_at = "submit"
-started_at = "start"
-ended_at = "end"
-"#;
+use crate::site::{POOL_MAP, Rows, Site};
 
 /// One host of eight cards, full since 09:50: acme's job 1 from 08:00 and job 2 from 09:50. Since 10:00 nova's job 3 and acme's 4 and 5 wait.
 const JOBS: &str = "id,org,team,who,cards,model,node,class,restartable,state,submit,start,end\n\
@@ -38,7 +18,7 @@ fn site() -> Site {
     site.ok("init --zone UTC");
     let nodes = site.file("nodes.csv", "cluster,node,model,cards,in_service_at\nlab,n1,H200,8,2026-03-01T00:00:00Z\n");
     site.import(&format!("nodes {nodes}"));
-    let (jobs, map) = (site.file("jobs.csv", JOBS), site.file("map.toml", MAP));
+    let (jobs, map) = (site.file("jobs.csv", JOBS), site.file("map.toml", POOL_MAP));
     site.import(&format!("jobs {jobs} --map {map} --as-of 2026-03-02T10:30:00Z"));
     site
 }

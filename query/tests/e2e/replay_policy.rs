@@ -1,26 +1,6 @@
 //! A time of the books played again: under today's quotas and under proposed ones, against a calculation by hand.
 
-use crate::site::{Rows, Site};
-
-const MAP: &str = r#"
-format = "csv"
-cluster = "lab"
-[columns]
-job_id = "id"
-org = "org"
-project = "team"
-user = "who"
-cards = "cards"
-cards_requested = "cards"
-model = "model"
-nodes = "node"
-class = "class"
-restartable = "restartable"
-state = "state"
-submitted_at = "submit"
-started_at = "start"
-ended_at = "end"
-"#;
+use crate::site::{POOL_MAP, Rows, Site};
 
 /// One host of eight cards. acme's jobs 1 and 2 fill it from 08:05; nova's job 3 comes at 08:10 and had to wait for job 1 to end at 09:40. Job 5 was never started.
 const JOBS: &str = "id,org,team,who,cards,model,node,class,restartable,state,submit,start,end\n\
@@ -43,7 +23,7 @@ fn site() -> Site {
     site.ok("init --zone UTC");
     let nodes = site.file("nodes.csv", "cluster,node,model,cards,in_service_at\nlab,n1,H200,8,2026-03-01T00:00:00Z\n");
     site.import(&format!("nodes {nodes}"));
-    let (jobs, map) = (site.file("jobs.csv", JOBS), site.file("map.toml", MAP));
+    let (jobs, map) = (site.file("jobs.csv", JOBS), site.file("map.toml", POOL_MAP));
     site.import(&format!("jobs {jobs} --map {map} --as-of 2026-03-02T12:00:00Z"));
     std::fs::write(site.ledger().join("prices.toml"), PRICES).unwrap();
     site

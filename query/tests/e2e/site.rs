@@ -5,6 +5,43 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+/// Jobs with their owners: id, org, team, who, cards, model, start, end.
+pub const OWNED_MAP: &str = r#"
+format = "csv"
+cluster = "lab"
+[columns]
+job_id = "id"
+org = "org"
+project = "team"
+user = "who"
+cards = "cards"
+model = "model"
+submitted_at = "start"
+started_at = "start"
+ended_at = "end"
+"#;
+
+/// Jobs of a pool that is planned: those, and node, class, restartable, state, submit.
+pub const POOL_MAP: &str = r#"
+format = "csv"
+cluster = "lab"
+[columns]
+job_id = "id"
+org = "org"
+project = "team"
+user = "who"
+cards = "cards"
+cards_requested = "cards"
+model = "model"
+nodes = "node"
+class = "class"
+restartable = "restartable"
+state = "state"
+submitted_at = "submit"
+started_at = "start"
+ended_at = "end"
+"#;
+
 /// A map of a small table of jobs, for tests that write their rows themselves.
 pub const MAP: &str = r#"
 format = "csv"
