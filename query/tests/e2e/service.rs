@@ -138,7 +138,7 @@ fn a_program_with_the_token_gets_what_the_command_prints() {
     assert_eq!(reply.status, 200, "{}", reply.body);
     assert_eq!(reply.body, site.ok("report bill --month 2026-03 --by project --format csv"));
     assert!(reply.body.contains("60.00,CNY"), "{}", reply.body);
-    assert_eq!(service.get("/api/v1/report/quota").status, 404);
+    assert_eq!(service.get("/api/v1/report/money").status, 404);
     let wrong = service.get("/api/v1/report/bill?month=march");
     let body: serde_json::Value = serde_json::from_str(&wrong.body).unwrap();
     assert_eq!((wrong.status, body["code"].as_str()), (400, Some("bad-request")));
