@@ -1,7 +1,7 @@
 //! Exports in FOCUS: held against the statements, the specification's validator, and a public library of queries.
 
 use crate::demo;
-use crate::site::{Answer, Rows, Site, answer, map, micros, shared};
+use crate::site::{Answer, Rows, Site, answer, map, micros, python_script, shared};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -204,8 +204,7 @@ fn version_1_4_answers_every_query_of_a_public_library() {
 /// Asserts that every query of the public library runs on a file of version 1.4.
 #[track_caller]
 fn assert_answers(python: &Path, file: &Path) {
-    let Answer { code, out, err } =
-        answer(Command::new(python).args(["-c", QUERIES, "1.4"]).arg(file).stdin(Stdio::null()));
+    let Answer { code, out, err } = answer(python_script(python, QUERIES).arg("1.4").arg(file));
     assert_eq!(code, Some(0), "{}\n{out}\n{err}", file.display());
     let counts: Vec<u32> = out.split_whitespace().map(|count| count.parse().unwrap()).collect();
     let [queries, answered] = counts[..] else { panic!("{out}") };

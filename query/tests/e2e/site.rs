@@ -248,9 +248,19 @@ pub fn python(script: &str, argument: &Path) -> Option<String> {
         let _ = writeln!(std::io::stderr(), "skipped: needs the Python packages of tests/requirements.txt");
         return None;
     }
-    let answer = answer(Command::new(&python).arg("-c").arg(script).arg(argument).stdin(Stdio::null()));
+    let answer = answer(python_script(Path::new(&python), script).arg(argument));
     assert_eq!(answer.code, Some(0), "{}\n{}", answer.out, answer.err);
     Some(answer.out)
+}
+
+/// A Python that runs a script, whose arguments the caller adds. It leaves at the script's last line, without taking its libraries down: the engines' own
+/// threads may still run then, and now and again the C++ runtime ends such a process by `terminate`, after everything was answered. A script
+/// that fails raises before that line, and exits with 1.
+pub fn python_script(python: &Path, script: &str) -> Command {
+    let left = "import os, sys\nsys.stdout.flush()\nos._exit(0)\n";
+    let mut command = Command::new(python);
+    command.arg("-c").arg(format!("{script}\n{left}")).stdin(Stdio::null());
+    command
 }
 
 fn require_all() -> bool {
