@@ -70,7 +70,8 @@ pub(crate) fn stretches(
                 card_uuid: row.card_uuid.clone(),
                 device_uuid: row.device_uuid.clone(),
                 model: device.and_then(|device| device.model.clone()),
-                mig_profile: row.mig_profile.clone(),
+                // A node tells of a slice once what it is, not with each look at who holds it.
+                mig_profile: row.mig_profile.clone().or_else(|| device.and_then(|device| device.mig_profile.clone())),
                 share,
                 device_share,
                 source: row.source,

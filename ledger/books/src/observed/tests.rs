@@ -163,6 +163,36 @@ fn what_only_nodes_know_is_an_attempt_of_its_own() {
     assert_eq!(attempt.cards, CardShare::from_parts(2 * CardShare::PARTS_PER_CARD / 3));
 }
 
+/// Looks at a slice don't name its profile, its row among the devices does: without it no price of a profile would count for what nodes alone know, nor
+/// for a record that they join with a slice.
+#[test]
+fn a_holding_of_a_slice_has_the_profile_that_its_node_told_once() {
+    let mut seen = world("8 b50 G1/S1 60 300\n7 b50 G1/S2 60 300", &[(0, 1000)]);
+    seen.devices = ["S1", "S2"].map(slice).to_vec();
+    let joined = join(lines("7 db1 1 60 300", record), &seen);
+    let of_slices: Vec<Option<&str>> =
+        joined.claims.iter().filter(|c| c.slice.is_some()).map(|c| c.mig_profile.as_deref()).collect();
+    assert_eq!(of_slices, [Some("2g.20gb"); 2]);
+}
+
+fn slice(uuid: &str) -> SeenDevice {
+    SeenDevice {
+        at: s(0),
+        node: "n1".into(),
+        cluster: "lab".into(),
+        card_uuid: "G1".into(),
+        device_uuid: uuid.into(),
+        pci_bus_id: None,
+        model: None,
+        memory_bytes: None,
+        driver: None,
+        mig_mode: None,
+        mig_profile: Some("2g.20gb".into()),
+        share: CardShare::from_fraction(1, 3).unwrap(),
+        power_limit_mw: None,
+    }
+}
+
 /// S27, and a collector that was restarted in the middle of a job: while nobody looks, nothing says that it left.
 #[test]
 fn s27_a_hole_in_which_nobody_looked_does_not_end_a_holding() {
