@@ -32,6 +32,8 @@ pub struct Stock {
     pub mig_cards: u64,
     /// Their instances.
     pub mig_instances: u64,
+    /// What is in no instance of a card that has some: free, and nobody can have it until the card is cut anew.
+    pub stranded: CardShare,
     /// Memory of one card, where all have the same. Unit: bytes.
     pub memory_bytes: Option<i64>,
     /// Versions of the driver.
@@ -73,9 +75,15 @@ pub fn list(nodes: &[Node], seen: &Seen, events: &[NodeEvent], at: Timestamp) ->
         let is_first = stock.seen.is_none();
         stock.seen = Some(stock.seen.unwrap_or(0) + 1);
         stock.lost += u64::from(lost.contains(card));
-        let instances = layout.iter().filter(|device| device.device_uuid != device.card_uuid).count() as u64;
-        stock.mig_cards += u64::from(instances > 0);
-        stock.mig_instances += instances;
+        let shares: Vec<CardShare> =
+            layout.iter().filter(|device| device.device_uuid != device.card_uuid).map(|device| device.share).collect();
+        if !shares.is_empty() {
+            stock.mig_cards += 1;
+            stock.mig_instances += shares.len() as u64;
+            // Instances by memory may be more than their card: nothing is stranded then.
+            let left = CardShare::CARD.saturating_sub(shares.into_iter().sum());
+            stock.stranded = stock.stranded + left;
+        }
         if of_list.is_none_or(|node| node.memory_bytes.is_none()) {
             stock.memory_bytes = whole.memory_bytes.filter(|bytes| is_first || stock.memory_bytes == Some(*bytes));
         }
@@ -102,6 +110,7 @@ fn stock<'a>(
         lost: 0,
         mig_cards: 0,
         mig_instances: 0,
+        stranded: CardShare::default(),
         memory_bytes: None,
         drivers: BTreeSet::new(),
         looked_at: None,
@@ -187,6 +196,7 @@ pub fn table(stocks: &[Stock], by: &[Dimension], title: String, when: impl Fn(Ti
         ["nodes", "cards", "listed_cards", "seen_cards", "lost_cards", "mig_cards", "mig_instances"]
             .map(|name| column(name, Kind::Count)),
     );
+    columns.push(column("stranded_cards", Kind::Hours));
     columns.push(column("memory_bytes", Kind::Count));
     columns.extend(["driver", "last_looked_at"].map(|name| column(name, Kind::Text)));
     let all: Vec<&Stock> = stocks.iter().collect();
@@ -223,6 +233,11 @@ fn figures(stocks: &[&Stock], when: &impl Fn(Timestamp) -> String) -> Vec<Value>
         sum(|stock| stock.seen.map(|_| stock.lost)),
         sum(|stock| stock.seen.map(|_| stock.mig_cards)),
         sum(|stock| stock.seen.map(|_| stock.mig_instances)),
+        if stocks.iter().any(|stock| stock.seen.is_some()) {
+            Value::Decimal(stocks.iter().map(|stock| stock.stranded).sum::<CardShare>().cards())
+        } else {
+            Value::Absent
+        },
         memory.map_or(Value::Absent, Value::Count),
         if drivers.is_empty() { Value::Absent } else { Value::Text(drivers.into()) },
         looked.map_or(Value::Absent, |at| Value::Text(when(at).into())),
@@ -361,6 +376,28 @@ mod tests {
         assert_eq!(stocks[0].memory_bytes, Some(150));
     }
 
+    /// By hand: of G2 an instance of 3/7 and one of 2/7 leave 2/7, 0.285714 of a card; of a whole card nothing is stranded, and of a node without a
+    /// collector nobody knows.
+    #[test]
+    fn what_is_in_no_instance_of_a_cut_card_is_stranded() {
+        let (mut nodes, mut seen, events) = site();
+        for device in &mut seen.devices {
+            let slices = match &*device.device_uuid {
+                "M1" => 3,
+                "M2" => 2,
+                _ => continue,
+            };
+            device.share = CardShare::from_fraction(slices, 7).unwrap();
+        }
+        nodes.push(node("n4", 8, None));
+        let table =
+            table(&list(&nodes, &seen, &events, s(100)), &[Dimension::Node], String::new(), |at| at.to_string());
+        let stranded: Vec<Value> = table.rows.iter().map(|row| row[8].clone()).collect();
+        let decimal = |text: &str| Value::Decimal(text.parse().unwrap());
+        assert_eq!(stranded, [decimal("0.285714"), decimal("0.000000"), Value::Absent]);
+        assert_eq!(table.total.unwrap()[8], decimal("0.285714"));
+    }
+
     /// At 40 n2 still served, G2 was cut once, and nothing was lost.
     #[test]
     fn an_inventory_of_an_earlier_moment_is_of_that_moment() {
@@ -384,6 +421,7 @@ mod tests {
         nodes.push(node("n4", 8, None));
         let stocks = list(&nodes, &seen, &events, s(100));
         let table = table(&stocks, &[Dimension::Node], "inventory".to_owned(), |at| at.to_string());
+        assert_eq!(table.columns[8].name, "stranded_cards");
         let count = |n| Value::Count(n);
         assert_eq!(
             table.rows[0][..8],
