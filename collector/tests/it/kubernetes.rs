@@ -3,7 +3,6 @@
 mod api_server;
 mod certificates;
 mod field_reports;
-pub mod kubelet;
 mod node;
 mod outages;
 mod real_lists;

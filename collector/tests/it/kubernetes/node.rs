@@ -1,12 +1,12 @@
 //! A node to look at, and what a look found, as text.
 
 use super::api_server::{Server, Store};
-use super::kubelet::Kubelet;
 use cardhour_collector::holders::kubernetes::{
     ApiAddress, ApiSettings, Device, Devices, Finding, Instance, Kubernetes, KubernetesLook, KubernetesSettings,
     PodFacts, PodName,
 };
 use cardhour_domain::{CardShare, Owner, Timestamp};
+use cardhour_test_kubelet::Kubelet;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tempfile::TempDir;

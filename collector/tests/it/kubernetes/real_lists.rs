@@ -1,10 +1,10 @@
 //! Lists that others wrote, and what they come to by hand.
 
 use super::api_server::Server;
-use super::kubelet::v1;
 use super::node::{Node, card, findings, held};
 use cardhour_collector::holders::kubernetes::{Device, KubernetesLook};
 use cardhour_domain::CardShare;
+use cardhour_test_kubelet::v1;
 use prost::Message as _;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};

@@ -3,7 +3,7 @@
 use super::names::CARD;
 use super::node::Node;
 use super::page::{Page, label, name_of};
-use crate::kubernetes::kubelet::Kubelet;
+use cardhour_test_kubelet::Kubelet;
 
 const CUT: &str = "[[card]]\npreset = \"h100\"\ncurve = { util = 90, power_w = 500 }\n[[card.layout]]\nslice = [{ profile = \"1g.10gb\", copies = 7, gi = 7, curve.sm = 40 }]\n";
 

@@ -3,8 +3,8 @@
 use super::names::CARD;
 use super::node::{LONG, Node, command};
 use super::page::Page;
-use crate::kubernetes::kubelet::Kubelet;
 use cardhour_collector::delivery::Trouble;
+use cardhour_test_kubelet::Kubelet;
 use cardhour_test_prometheus::free_port;
 use fake_nvml::Stage;
 use std::io::Read;

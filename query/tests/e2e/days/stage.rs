@@ -3,11 +3,11 @@
 use super::line::Line;
 use super::story::{CARDS, FINALE, Happening, Kill, START_UNIX_S, Story, TICK_MS, Whom, uuid};
 use super::witness::Witness;
+use crate::driven::DrivenClock;
 use crate::site::Site;
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -94,8 +94,7 @@ pub struct Stage<'a> {
     folder: PathBuf,
     disk: PathBuf,
     line: Line,
-    clock: File,
-    waiting: File,
+    clock: DrivenClock,
     now_ms: i64,
     ahead_ms: i64,
     coming: VecDeque<(i64, Happening)>,
@@ -137,19 +136,13 @@ impl<'a> Stage<'a> {
             folder.join("token"),
         );
         fs::write(folder.join("collector.toml"), config).unwrap();
-        let file = |name: &str, bytes: usize| {
-            let path = folder.join(name);
-            fs::write(&path, vec![0; bytes]).unwrap();
-            fs::OpenOptions::new().read(true).write(true).open(path).unwrap()
-        };
         let stage = Self {
             story,
             site,
             folder: folder.to_owned(),
             disk: disk.to_owned(),
             line,
-            clock: file("clock", 16),
-            waiting: file("waiting", 8),
+            clock: DrivenClock::new(folder, START_UNIX_S * 1000),
             now_ms: 0,
             ahead_ms: 0,
             coming: story.happenings.iter().copied().collect(),
@@ -242,22 +235,12 @@ impl<'a> Stage<'a> {
     }
 
     fn write_clock(&self) {
-        let mut bytes = [0; 16];
-        bytes[..8].copy_from_slice(&(self.now_ms as u64 * 1_000_000).to_le_bytes());
-        bytes[8..].copy_from_slice(&(START_UNIX_S * 1000 + self.ahead_ms).to_le_bytes());
-        self.clock.write_all_at(&bytes, 0).unwrap();
+        self.clock.show(self.now_ms, self.ahead_ms);
     }
 
     /// The tick that the wall clock shows.
     fn shown(&self) -> i64 {
         (self.now_ms + self.ahead_ms).div_euclid(TICK_MS)
-    }
-
-    /// What the collector waits for. Unit: milliseconds, rounded up.
-    fn wakes_ms(&self) -> i64 {
-        let mut bytes = [0; 8];
-        self.waiting.read_exact_at(&mut bytes, 0).unwrap();
-        u64::from_le_bytes(bytes).div_ceil(1_000_000) as i64
     }
 
     /// Whether nobody has anything to do at this instant: what starts has started, and the collector waits for a later one.
@@ -279,7 +262,7 @@ impl<'a> Stage<'a> {
             self.bury_collector(START_AGAIN_MS);
             return true;
         }
-        if self.wakes_ms() <= self.now_ms {
+        if self.clock.wakes_ms() <= self.now_ms {
             return false;
         }
         if !std::mem::replace(&mut self.has_begun, true) {
@@ -295,7 +278,7 @@ impl<'a> Stage<'a> {
     fn go_on(&mut self, end_ms: i64) {
         let mut next_ms = end_ms;
         match &self.collector {
-            Life::Alive(_) => next_ms = next_ms.min(self.wakes_ms()),
+            Life::Alive(_) => next_ms = next_ms.min(self.clock.wakes_ms()),
             Life::Dead(until) => next_ms = next_ms.min(*until),
         }
         if let (Life::Dead(until), false) = (&self.service, self.is_service_away) {
@@ -314,7 +297,7 @@ impl<'a> Stage<'a> {
             return;
         }
         self.now_ms = next_ms;
-        if self.has_begun && matches!(self.collector, Life::Alive(_)) && self.wakes_ms() <= self.now_ms {
+        if self.has_begun && matches!(self.collector, Life::Alive(_)) && self.clock.wakes_ms() <= self.now_ms {
             // A collector that wakes up under another tick than before has one, also when the clock was set and the tick has long begun.
             let shown = self.shown();
             if self.last_shown.replace(shown) != Some(shown) {
@@ -453,11 +436,7 @@ impl<'a> Stage<'a> {
             started.push(Whom::Service);
         }
         if is_due(&self.collector) {
-            self.waiting.write_all_at(&[0; 8], 0).unwrap();
-            let mut command = Command::new(driven());
-            let file = |name: &str| self.folder.join(name);
-            command.arg(file("collector.toml")).arg(fake_nvml::library_path()).arg(file("clock")).arg(file("waiting"));
-            command.env("FAKE_NVML_SCENARIO", file("scene.toml")).env("FAKE_NVML_CLOCK", file("clock"));
+            let mut command = self.clock.daemon(&self.folder.join("collector.toml"), &self.folder.join("scene.toml"));
             self.collector = Life::Alive(Process::start(&mut command, |_| {}));
             started.push(Whom::Collector);
         }
@@ -471,13 +450,6 @@ impl<'a> Stage<'a> {
             }
         }
     }
-}
-
-/// The daemon on a driven clock, which a test of the whole workspace builds as an example of its crate.
-fn driven() -> PathBuf {
-    let path = Path::new(env!("CARGO_BIN_EXE_cardhour")).with_file_name("examples").join("driven");
-    assert!(path.exists(), "no {}: build the whole workspace", path.display());
-    path
 }
 
 /// The cards that a file of nodes says are there.

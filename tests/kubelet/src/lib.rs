@@ -1,8 +1,9 @@
-//! A kubelet, as far as its socket shows one.
+//! A kubelet for tests, as far as its socket shows one: it speaks the real pod-resources v1 protocol, and says what the test has it say.
 
+/// The protocol's messages and its server.
 #[allow(missing_docs, clippy::all, clippy::pedantic, dead_code)]
 pub mod v1 {
-    include!(concat!(env!("OUT_DIR"), "/kubelet/v1.rs"));
+    include!(concat!(env!("OUT_DIR"), "/v1.rs"));
 }
 
 use hyper::body::Incoming;
@@ -23,7 +24,9 @@ use v1::pod_resources_lister_server::{PodResourcesLister, PodResourcesListerServ
 /// What it says.
 #[derive(Clone, Debug, Default)]
 pub struct Says {
+    /// What it gave to whom.
     pub pods: Vec<v1::PodResources>,
+    /// What it has to give.
     pub offered: Vec<v1::ContainerDevices>,
     /// How long it takes over an answer.
     pub delay: Duration,
@@ -35,12 +38,15 @@ pub struct Says {
 
 /// A kubelet that runs until it is dropped or stopped.
 pub struct Kubelet {
+    /// Where it is asked.
     pub socket: PathBuf,
+    /// What it answers with.
     pub says: Arc<Mutex<Says>>,
     running: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
 }
 
 impl Kubelet {
+    /// Starts one that has nothing and gave nothing, with its socket in a folder.
     pub fn start(folder: &Path) -> Self {
         let socket = folder.join("kubelet.sock");
         let mut kubelet = Self { socket, says: Arc::default(), running: None };
@@ -77,6 +83,7 @@ impl Kubelet {
         }
     }
 
+    /// Changes what it says.
     pub fn say(&self, change: impl FnOnce(&mut Says)) {
         change(&mut self.says.lock().unwrap());
     }
