@@ -1,7 +1,8 @@
 //! Days at a node on which everything that can die dies: the real daemon on a stand-in for the driver, its spool on disk, HTTP, the real service, and
 //! the books, held against what truly happened.
 //!
-//! `CARDHOUR_SEED=N` plays another story, or one again; `CARDHOUR_DAYS=full` a whole day with 500 kills instead of six hours with 60.
+//! `CARDHOUR_SEED=N` plays another story, or one again; `CARDHOUR_DAYS=kills` a whole day with 500 kills instead of six hours with 60, `CARDHOUR_DAYS=full`
+//! a whole day without a service too.
 
 mod line;
 mod random;
@@ -24,9 +25,10 @@ const DISK: &str = "CARDHOUR_TEST_DAY_ON";
 /// Parts of a card.
 const CARD: i128 = 18_018_000;
 
-fn asked(service_away: (i64, i64), full_kills: i64, kills: i64) -> Asked {
+/// `full`: the values of `CARDHOUR_DAYS` with which it is a whole day.
+fn asked(full: &[&str], service_away: (i64, i64), full_kills: i64, kills: i64) -> Asked {
     let seed = std::env::var("CARDHOUR_SEED").map_or(1, |seed| seed.parse().expect("CARDHOUR_SEED is a number"));
-    let is_full = std::env::var("CARDHOUR_DAYS").is_ok_and(|days| days == "full");
+    let is_full = std::env::var("CARDHOUR_DAYS").is_ok_and(|days| full.contains(&&*days));
     let (hours, kills) = if is_full { (24, full_kills) } else { (6, kills) };
     Asked { seed, hours, kills, service_away }
 }
@@ -61,14 +63,14 @@ fn whoever_is_killed_whenever_no_card_second_that_was_on_disk_is_lost_and_none_i
     if disk.is_none() && again_on_a_disk_of_its_own(test) {
         return;
     }
-    let asked = asked((480, 600), 500, 60);
+    let asked = asked(&["kills", "full"], (480, 600), 500, 60);
     let kills = days(asked, disk.as_deref().map(Path::new));
     assert!(kills >= asked.kills as u64, "only {kills} kills");
 }
 
 #[test]
 fn a_service_that_is_away_all_day_has_everything_in_the_end() {
-    days(asked((1, 999), 40, 10), None);
+    days(asked(&["full"], (1, 999), 40, 10), None);
 }
 
 /// Plays a story and holds the books against it; how many were killed.
