@@ -8,25 +8,23 @@
 
 use cardhour_collector::config::Config;
 use cardhour_collector::probe::{Clock, Control, Moment};
-use cardhour_collector::run::{pass_signals_on, run};
+use cardhour_collector::run::{READER, WhenHung, pass_signals_on, run};
 use cardhour_domain::Timestamp;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::thread::ThreadId;
 use std::time::Duration;
 
 /// How often a thread that waits looks at the clock.
 const LOOK_EVERY: Duration = Duration::from_micros(100);
 
-/// The same for all threads; `reader` is the one whose waiting is told.
+/// The same for all threads; the waiting of the one that reads cards is told.
 #[derive(Clone)]
 struct DrivenClock {
     clock: Arc<File>,
     waiting: Arc<File>,
-    reader: ThreadId,
 }
 
 impl DrivenClock {
@@ -48,7 +46,7 @@ impl Clock for DrivenClock {
 
     fn wait(&self, control: &Control, length: Duration) {
         let until = self.read().0 + u64::try_from(length.as_nanos()).expect("a wait is shorter than centuries");
-        if std::thread::current().id() == self.reader {
+        if std::thread::current().name() == Some(READER) {
             self.waiting.write_all_at(&until.to_le_bytes(), 0).expect("what is waited for can be told");
         }
         while self.read().0 < until && !control.sleep(LOOK_EVERY) {}
@@ -72,9 +70,8 @@ fn main() -> ExitCode {
     let clock = DrivenClock {
         clock: File::open(clock).expect("a clock").into(),
         waiting: OpenOptions::new().write(true).open(waiting).expect("a file to tell in").into(),
-        reader: std::thread::current().id(),
     };
-    match run(&config, &clock, pass_signals_on) {
+    match run(&config, &clock, WhenHung::End, pass_signals_on) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("driven: {error:?}");

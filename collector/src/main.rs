@@ -5,7 +5,7 @@ use cardhour_collector::config::{Config, host_name, metrics_address};
 use cardhour_collector::metrics::DcgmNames;
 use cardhour_collector::probe::SystemClock;
 use cardhour_collector::release::{Done, LONGEST_S, Request, USUAL_S, ask};
-use cardhour_collector::run::{pass_signals_on, run};
+use cardhour_collector::run::{WhenHung, pass_signals_on, run};
 use clap::{Parser, Subcommand};
 use std::io::IsTerminal;
 use std::net::SocketAddr;
@@ -100,7 +100,7 @@ fn main() -> ExitCode {
     if options.dcgm_names && config.dcgm_names.is_none() {
         config.dcgm_names = Some(DcgmNames::default());
     }
-    match run(&config, &SystemClock::start(), pass_signals_on) {
+    match run(&config, &SystemClock::start(), WhenHung::End, pass_signals_on) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("cardhour-collector: {}", chain(&error));

@@ -25,6 +25,7 @@ pub use teller::Teller;
 use crate::delivery::{Delivered, DeliveryCounters};
 use crate::probe::Heartbeat;
 use crate::probe::nvml::DriverStatus;
+use crate::run::HUNG_AFTER;
 use cardhour_domain::{Name, Timestamp};
 use family::Families;
 use prometheus_client::collector::Collector;
@@ -148,12 +149,10 @@ impl Board {
         page
     }
 
-    /// Whether ticks come: for who looks after the collector's health. True until the first should have come.
+    /// Whether ticks come, and calls into the driver come back: for who looks after the collector's health. True until the first tick should have come.
     pub fn is_alive(&self) -> bool {
-        match &*lock(&self.snapshot) {
-            Some(snapshot) => self.is_fresh(snapshot),
-            None => self.heartbeat.hung(self.about.step * FRESH_STEPS).is_none(),
-        }
+        let is_moving = self.heartbeat.hung((self.about.step * FRESH_STEPS).min(HUNG_AFTER)).is_none();
+        is_moving && lock(&self.snapshot).as_ref().is_none_or(|snapshot| self.is_fresh(snapshot))
     }
 
     fn is_fresh(&self, snapshot: &Snapshot) -> bool {

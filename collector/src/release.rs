@@ -29,7 +29,7 @@ const SOCKET: &str = "control";
 pub const USUAL_S: u32 = 300;
 /// For how long at most. Unit: seconds.
 pub const LONGEST_S: u32 = 86_400;
-/// How long the driver may take over the call that it is in; after half a minute a call has hung and the daemon ends.
+/// How long the driver may take over the call that it is in; after half a minute a call has hung, and the daemon ends or goes on without the cards.
 const LET_GO_WITHIN: Duration = Duration::from_secs(35);
 /// How often it is looked whether the cards are free.
 const LOOK_EVERY: Duration = Duration::from_millis(20);

@@ -1,37 +1,51 @@
 //! The daemon: cards, holders, spool and delivery, from start to stop.
 //!
-//! Its threads and what they own: this one reads cards, looks for holders and spools, tick by tick; `delivery` hands sealed segments over; the
-//! watchdog looks whether a call into the driver has hung; `metrics` serves what the last tick left. Signals come in on one that only passes them on.
+//! Its threads and what they own: `cards` reads cards, looks for holders and spools, tick by tick; this one waits for it, and makes the ticks without
+//! the driver while it is in a call that doesn't come back ([`Recorder`]); `delivery` hands sealed segments over; the watchdog ends the process
+//! where a hung call is to end it; `metrics` serves what the last tick left. Signals come in on one that only passes them on.
 //!
 //! What time it is, and how long to wait, all of them have from one [`Clock`]; only how long a call has hung, and how long an answer may take, is
 //! time of the machine.
+
+mod recorder;
 
 use crate::config::Config;
 use crate::delivery::{Delivery, DeliveryConfig, DeliveryError};
 use crate::eyes::Eyes;
 use crate::metrics::{About, Board, Teller, server};
-use crate::probe::nvml::DriverStatus;
-use crate::probe::{Clock, Control, Hung, Moment, TickReadings, Watchdog, Wish, nvml};
+use crate::probe::{Clock, Control, Heartbeat, Hung, Watchdog, Wish, nvml};
 use crate::release::{self, Desk};
-use crate::rows::RowMaker;
-use crate::sampler::{Sampler, step};
 use crate::spool::{Spool, SpoolConfig, SpoolError};
 use cardhour_domain::columns::Rows;
 use cardhour_domain::{EventKind, NodeEvent, Timestamp};
+use recorder::{Recorder, StaleLibrary};
 use std::convert::Infallible;
 use std::io;
 use std::ops::ControlFlow;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// After that a call into the driver has hung: nothing can end it but the end of the process.
-const HUNG_AFTER: Duration = Duration::from_secs(30);
+pub const HUNG_AFTER: Duration = Duration::from_secs(30);
+/// After that ticks no longer wait for a call into the driver: they are made without it.
+const LATE_AFTER: Duration = Duration::from_secs(5);
+/// How often it is looked whether ticks have to be made without the driver.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// How often delivery looks for sealed segments.
 const DELIVER_EVERY: Duration = Duration::from_secs(10);
-/// So many steps library and driver may be of two versions, as while a driver is being changed.
-const STALE_STEPS: i64 = 8;
 /// For how long cards are let go when an operator asks by signal.
 const RELEASE_FOR: Duration = Duration::from_secs(release::USUAL_S as u64);
+
+/// What becomes of the process when a call into the driver hangs. In either case holders are recorded until then without the driver, and the event
+/// `hung` says which call it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhenHung {
+    /// It ends at once: nothing else frees a thread that is in the driver, and whoever supervises starts another.
+    End,
+    /// It goes on: others live in the process. Holders are recorded without the driver until the call comes back, and then the cards are read again.
+    GoOn,
+}
 
 /// Why the daemon doesn't run.
 #[derive(Debug, thiserror::Error)]
@@ -79,9 +93,12 @@ impl Shared {
 }
 
 /// Runs until it is told to stop by the control that `begin` is handed before the first look. Errors: it can't begin.
+///
+/// A thread that is in a call that doesn't come back is left behind where it is told to stop: what was seen is on disk, and the process ends anyway.
 pub fn run(
     config: &Config,
     clock: &(impl Clock + Clone + Send + 'static),
+    when_hung: WhenHung,
     begin: impl FnOnce(Arc<Control>) -> io::Result<()>,
 ) -> Result<(), RunError> {
     let now = || clock.now().wall;
@@ -111,11 +128,18 @@ pub fn run(
         step_ms: i64::from(config.step_s) * 1000,
         ..nvml::NvmlConfig::new(config.node.clone(), config.cluster.clone())
     });
-    let mut eyes = Eyes::open(config).map_err(system("look at processes"))?;
-    begin(probe.control()).map_err(system("listen for signals"))?;
-    let (of_hung, node, of_watchdog) = (spool.clone(), config.node.clone(), clock.clone());
-    let on_hung = move |hung| end_hung(&hung, &of_hung, &node, of_watchdog.now().wall);
-    let _watchdog = Watchdog::start(probe.heartbeat(), HUNG_AFTER, on_hung).map_err(system("start the watchdog"))?;
+    let eyes = Eyes::open(config).map_err(system("look at processes"))?;
+    let (control, heartbeat, status) = (probe.control(), probe.heartbeat(), probe.status());
+    begin(control.clone()).map_err(system("listen for signals"))?;
+    let _watchdog = match when_hung {
+        WhenHung::GoOn => None,
+        WhenHung::End => {
+            let (of_hung, node, of_watchdog) = (spool.clone(), config.node.clone(), clock.clone());
+            let on_hung = move |hung| end_hung(&hung, &of_hung, &node, of_watchdog.now().wall);
+            let dog = Watchdog::start(heartbeat.clone(), HUNG_AFTER, on_hung);
+            Some(dog.map_err(system("start the watchdog"))?)
+        }
+    };
     let about = About {
         node: config.node.clone(),
         cluster: config.cluster.clone(),
@@ -124,12 +148,12 @@ pub fn run(
         started_at: now(),
         dcgm: config.dcgm_names.clone(),
     };
-    let board = Arc::new(Board::new(about, probe.heartbeat(), probe.status()));
+    let board = Arc::new(Board::new(about, heartbeat.clone(), status.clone()));
     if let Some(address) = config.metrics {
         server::serve(address, board.clone()).map_err(system("start serving metrics"))?;
     }
     let desk =
-        Desk { control: probe.control(), status: probe.status(), heartbeat: probe.heartbeat(), clock: clock.clone() };
+        Desk { control: control.clone(), status: status.clone(), heartbeat: heartbeat.clone(), clock: clock.clone() };
     let _listening = release::listen(&config.spool, desk).inspect_err(|error| {
         tracing::warn!(%error, spool = %config.spool.display(), "no control socket: cards are let go by SIGUSR1 alone");
     });
@@ -138,42 +162,25 @@ pub fn run(
         deliver_aside(delivery, board.clone(), clock.clone(), of_delivery.clone()).map_err(system("start delivery"))?;
 
     tracing::info!(node = %config.node, cluster = %config.cluster, step_s = config.step_s, "collecting");
-    let mut sampler = Sampler::new(config.node.clone());
-    let mut maker = RowMaker::new(config.cluster.clone(), config.node.clone(), i64::from(config.step_s) * 1000);
-    let mut teller = Teller::new(board);
-    let mut is_first = true;
-    let status = probe.status();
-    let (mut stale, mut is_stale) = (StaleLibrary::new(config.step_s), false);
-    let mut tick = |mut readings: TickReadings| {
-        if std::mem::take(&mut is_first) {
-            readings.events.push(event(now(), &config.node, EventKind::Started, None, "collector started"));
-        }
-        let stepped = step(&mut sampler, &readings);
-        let look = eyes.look(&readings);
-        for odd in &look.events {
-            // Told once for each by whoever looks: a source that fails, a map that is stale, a process where it shouldn't be.
-            let (kind, card) = (odd.kind.name(), odd.card_uuid.as_deref().unwrap_or("-"));
-            tracing::warn!(kind, card, detail = %odd.detail, "odd about holders");
-        }
-        teller.see(&readings, &stepped, &look);
-        let devices = std::mem::take(&mut readings.layout);
-        let rows = maker.rows(&readings, stepped, look, devices);
-        let mut spool = spool.lock();
-        if let Err(error) = spool.append(&rows, now()) {
-            tracing::warn!(error = %error, "tick not on disk; holdings wait in memory");
-        }
-        if let Err(error) = spool.seal_if_due(now()) {
-            tracing::warn!(error = %error, "segments not sealed; tried again at the next tick");
-        }
-        let (counters, stock) = (spool.counters().clone(), spool.stock(now()).ok());
-        drop(spool);
-        let took_us = clock.now().monotonic_us - readings.at.monotonic_us;
-        teller.publish(readings, counters, stock, Duration::from_micros(u64::try_from(took_us).unwrap_or(0)));
-        is_stale = stale.look(&status.lock().unwrap_or_else(PoisonError::into_inner), clock.now());
-        if is_stale { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    let stale = StaleLibrary::new(status, config.step_s);
+    let recorder = Recorder::new(config, clock.clone(), eyes, Teller::new(board), spool.clone(), stale);
+    let recorder = Arc::new(Mutex::new(recorder));
+    let (reading, ended) = {
+        let (recorder, clock) = (recorder.clone(), clock.clone());
+        let (tell, ended) = mpsc::channel::<()>();
+        let read = move || {
+            probe.run(&clock, &mut |readings| lock(&recorder).tick(readings));
+            drop(tell);
+        };
+        let thread = std::thread::Builder::new().name(READER.into()).spawn(read);
+        (thread.map_err(system("start the thread that reads cards"))?, ended)
     };
-    probe.run(clock, &mut tick);
-
+    if await_end(&ended, &control, &heartbeat, &recorder, when_hung).is_continue()
+        && let Err(panic) = reading.join()
+    {
+        std::panic::resume_unwind(panic);
+    }
+    let is_stale = lock(&recorder).end();
     spool.lock().seal(now())?;
     of_delivery.stop();
     if delivering.join().is_err() {
@@ -186,44 +193,59 @@ pub fn run(
     Ok(())
 }
 
+/// The name of the thread that reads cards.
+pub const READER: &str = "cards";
+
+/// Waits for the thread that reads cards, and makes ticks while it is in a call that doesn't come back. Break: it has to be left there.
+fn await_end(
+    ended: &Receiver<()>,
+    control: &Control,
+    heartbeat: &Heartbeat,
+    recorder: &Mutex<Recorder<impl Clock>>,
+    when_hung: WhenHung,
+) -> ControlFlow<()> {
+    let mut is_told = false;
+    while ended.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
+        let Some(late) = heartbeat.hung(LATE_AFTER) else {
+            if std::mem::take(&mut is_told) {
+                tracing::warn!("the call into the driver that hung came back: cards are read again");
+            }
+            continue;
+        };
+        if control.is_stopped() {
+            tracing::warn!(call = late.call, card = %late.card, "stopped in a call into the driver that doesn't come back: its thread is left there");
+            return ControlFlow::Break(());
+        }
+        let mut recorder = lock(recorder);
+        if when_hung == WhenHung::GoOn && late.since > HUNG_AFTER && !std::mem::replace(&mut is_told, true) {
+            let hung_ms = ms(late.since);
+            tracing::error!(call = late.call, card = %late.card, hung_ms, "a call into the driver hung: holders are recorded without it until it comes back; only the end of the process frees it");
+            recorder.tell(EventKind::Hung, Some(hung_ms), late.call);
+        }
+        recorder.stand_in();
+    }
+    ControlFlow::Continue(())
+}
+
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What is written to disk is checked frame by frame; a tick that panicked ends the process or, in one with others, the collector.
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn ms(length: Duration) -> i64 {
+    i64::try_from(length.as_millis()).unwrap_or(i64::MAX)
+}
+
 fn event(at: Timestamp, node: &cardhour_domain::Name, kind: EventKind, number: Option<i64>, detail: &str) -> NodeEvent {
     let detail = Some(detail.into());
     NodeEvent { at, node: node.clone(), card_uuid: None, device_uuid: None, kind, number, detail }
 }
 
-/// Whether this process holds on to a library that the driver has left behind.
-///
-/// A library may stay mapped when it is let go of, and then loading it anew gives the old one, whatever lies on disk. A process that never had
-/// the driver has nothing to hold on to, so one that is started because of this doesn't end for it again: where a driver waits for a reboot,
-/// there is one new start.
-#[derive(Clone, Copy, Debug)]
-struct StaleLibrary {
-    was_up: bool,
-    lasts_us: i64,
-}
-
-impl StaleLibrary {
-    fn new(step_s: u32) -> Self {
-        Self { was_up: false, lasts_us: i64::from(step_s) * 1_000_000 * STALE_STEPS }
-    }
-
-    fn look(&mut self, status: &DriverStatus, now: Moment) -> bool {
-        match status {
-            DriverStatus::Up { .. } => self.was_up = true,
-            DriverStatus::Away { fault, since } if fault.is_version_mismatch() => {
-                return self.was_up && now.monotonic_us - since.monotonic_us >= self.lasts_us;
-            }
-            DriverStatus::Away { .. } | DriverStatus::Starting | DriverStatus::Released { .. } => {}
-        }
-        false
-    }
-}
-
 /// Records that a call has hung and ends the process: nothing else frees its thread, and who supervises starts another.
 fn end_hung(hung: &Hung, spool: &Shared, node: &cardhour_domain::Name, now: Timestamp) {
-    let ms = i64::try_from(hung.since.as_millis()).unwrap_or(i64::MAX);
-    tracing::error!(call = hung.call, card = %hung.card, hung_ms = ms, "a call into the driver hung: the process ends, for nothing else frees it; whoever supervises it starts another");
-    let rows = [Rows::Events(vec![event(now, node, EventKind::Hung, Some(ms), hung.call)])];
+    let hung_ms = ms(hung.since);
+    tracing::error!(call = hung.call, card = %hung.card, hung_ms, "a call into the driver hung: the process ends, for nothing else frees it; whoever supervises it starts another");
+    let rows = [Rows::Events(vec![event(now, node, EventKind::Hung, Some(hung_ms), hung.call)])];
     let mut spool = spool.lock();
     if let Err(error) = spool.append(&rows, now) {
         tracing::error!(error = %error, "the hung call isn't on record");
@@ -291,24 +313,4 @@ pub fn pass_signals_on(control: Arc<Control>) -> io::Result<()> {
     };
     std::thread::Builder::new().name("signals".into()).spawn(move || runtime.block_on(listen))?;
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::probe::nvml::Fault;
-
-    #[test]
-    fn pitfall_15_a_process_that_had_the_driver_ends_where_versions_differ_for_long_and_one_that_had_not_waits() {
-        let at = |s: i64| Moment { monotonic_us: s * 1_000_000, wall: Timestamp::from_unix_s(s) };
-        let away = |code, since| DriverStatus::Away { fault: Fault::Code(code), since: at(since) };
-        let (mismatch, not_loaded) = (18, 9);
-        let mut stale = StaleLibrary::new(15);
-        assert!(!stale.look(&away(mismatch, 0), at(10_000)));
-        assert!(!stale.look(&DriverStatus::Up { driver: None }, at(10_015)));
-        assert!(!stale.look(&away(not_loaded, 10_020), at(20_000)), "the driver may come back as it was");
-        // Eight steps of 15 s.
-        assert!(!stale.look(&away(mismatch, 20_000), at(20_119)));
-        assert!(stale.look(&away(mismatch, 20_000), at(20_120)));
-    }
 }

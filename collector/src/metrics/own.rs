@@ -8,6 +8,7 @@ use crate::delivery::Trouble;
 use crate::holders::LookEventKind;
 use crate::probe::nvml::DriverStatus;
 use crate::probe::{Calls, DeadCard, Hung};
+use crate::run::HUNG_AFTER;
 use crate::spool::ByStream;
 use cardhour_domain::{EventKind, Gap, Stream};
 use std::collections::BTreeMap;
@@ -76,9 +77,14 @@ impl Own<'_> {
     }
 
     fn driver(&self, families: &mut Families<'_>) -> fmt::Result {
-        let is_up = matches!(self.driver, DriverStatus::Up { .. });
+        let is_hung = self.call.as_ref().is_some_and(|call| call.since > HUNG_AFTER);
+        let is_up = matches!(self.driver, DriverStatus::Up { .. }) && !is_hung;
         families.one(
-            gauge("cardhour_collector_driver_up", "", "1 while the driver is in use, 0 while it is away or let go"),
+            gauge(
+                "cardhour_collector_driver_up",
+                "",
+                "1 while the driver is in use, 0 while it is away or let go or a call into it hangs",
+            ),
             f64::from(u8::from(is_up)),
         )?;
         families.one(
@@ -104,7 +110,7 @@ impl Own<'_> {
             gauge(
                 "cardhour_collector_driver_call_age",
                 "seconds",
-                "For how long the call into the driver that goes on has been going on; 0 between calls. After 30 the collector starts anew",
+                "For how long the call into the driver that goes on has been going on; 0 between calls. After 5 ticks are made without it, after 30 it hangs",
             ),
             self.call.as_ref().map_or(0.0, |call| call.since.as_secs_f64()),
         )

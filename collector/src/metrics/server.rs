@@ -96,7 +96,10 @@ fn answer(board: &Arc<Board>, request: &Request<Incoming>) -> Response<Full<Byte
             with_type(StatusCode::OK, form.content_type(), board.page(form))
         }
         "/health" if board.is_alive() => plain(StatusCode::OK, "ticks come\n"),
-        "/health" => plain(StatusCode::SERVICE_UNAVAILABLE, "no tick for three steps\n"),
+        "/health" => plain(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "no tick for three steps, or a call into the driver doesn't come back\n",
+        ),
         "/" => plain(StatusCode::OK, "cardhour-collector: /metrics, /health\n"),
         _ => plain(StatusCode::NOT_FOUND, "not here: /metrics, /health\n"),
     }

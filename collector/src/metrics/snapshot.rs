@@ -116,7 +116,7 @@ impl Device {
     /// Why nothing at all was read of it, if nothing was.
     pub fn silence(&self) -> Option<Gap> {
         match self.state.energy_mj_total {
-            Reading::Missing(gap @ (Gap::CardLost | Gap::DriverError | Gap::CollectorDown))
+            Reading::Missing(gap @ (Gap::CardLost | Gap::DriverError | Gap::TimedOut | Gap::CollectorDown))
                 if self.state == DeviceState::missing(gap) =>
             {
                 Some(gap)

@@ -120,6 +120,11 @@ impl Control {
         if std::mem::take(&mut asked.take_back) { Wish::TakeBack } else { Wish::None }
     }
 
+    /// Whether it is to end.
+    pub fn is_stopped(&self) -> bool {
+        self.lock().stop
+    }
+
     fn ask(&self, change: impl FnOnce(&mut Asked)) {
         change(&mut self.lock());
         self.changed.notify_all();

@@ -119,6 +119,32 @@ pub struct DeviceReading {
     pub state: DeviceState,
 }
 
+impl DeviceReading {
+    /// The same device without a value: nothing was read of it, for one reason.
+    pub fn silent(&self, at: Moment, gap: Gap) -> Self {
+        Self::nothing_of(&self.id, self.is_cut, self.mig_profile.as_ref(), at, gap)
+    }
+
+    /// Of a device of which nothing was read, for one reason.
+    pub fn nothing_of(id: &DeviceId, is_cut: bool, mig_profile: Option<&Name>, at: Moment, gap: Gap) -> Self {
+        Self {
+            id: id.clone(),
+            driver_index: None,
+            minor: None,
+            at,
+            is_cut,
+            rows: Rows::Made,
+            mig_profile: mig_profile.cloned(),
+            busy_ring: Vec::new(),
+            memory_ring: Vec::new(),
+            power_polls: Vec::new(),
+            processes: Reading::Missing(gap),
+            process_memory_bytes: Reading::Missing(gap),
+            state: DeviceState::missing(gap),
+        }
+    }
+}
+
 /// Whether a tick makes rows of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rows {

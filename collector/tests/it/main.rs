@@ -1,6 +1,7 @@
 //! Tests of the collector from outside, against stand-ins for what is on a node.
 
 mod holders;
+mod hung;
 mod kubernetes;
 mod metrics;
 mod reading;

@@ -3,8 +3,8 @@
 mod boards;
 mod captures;
 mod field_reports;
-mod names;
-mod node;
+pub mod names;
+pub mod node;
 mod page;
 mod released;
 mod rules;

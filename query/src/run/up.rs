@@ -1,7 +1,11 @@
 //! `up`: collector, ledger and service in one process, for one machine.
 //!
 //! The collector runs on threads of its own and puts its segments into the ledger's folder `incoming`; the service takes them in. A driver that
-//! hangs ends the process, as it ends the collector's: whoever supervises starts it anew, and nothing that was on disk is lost.
+//! hangs takes none of that away, as it ends the collector by itself: holders are recorded without it, its cards have no values, and they are read
+//! again when the call comes back. One that never does keeps its thread until the process is started anew.
+//!
+//! What ends the process is a driver that was changed under it, where the library of before stays mapped: only another process maps the new one.
+//! Whoever supervises starts it anew, once, and nothing that was on disk is lost.
 
 use super::{Exit, Scene, serving};
 use crate::books::Books;
@@ -13,7 +17,7 @@ use crate::terminal::tell;
 use cardhour_collector::config::Config as CollectorConfig;
 use cardhour_collector::delivery::Destination;
 use cardhour_collector::probe::{Control, SystemClock};
-use cardhour_collector::run::{ReleaseSignal, RunError};
+use cardhour_collector::run::{ReleaseSignal, RunError, WhenHung};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -99,7 +103,7 @@ impl Collector {
         let run = move || {
             // Whoever started it waits for this, or for the end.
             let begin = move |control: Arc<Control>| begun.send(control).map_err(|_| io::ErrorKind::BrokenPipe.into());
-            let ended = cardhour_collector::run::run(&config, &SystemClock::start(), begin);
+            let ended = cardhour_collector::run::run(&config, &SystemClock::start(), WhenHung::GoOn, begin);
             // Nobody listens any more where it was told to stop.
             _ = tell.send(ended.err().unwrap_or(RunError::Ended));
         };

@@ -3,8 +3,8 @@
 use super::call::Call;
 use super::fault::Fault;
 use crate::probe::driver_cards::DriverCard;
-use crate::probe::{DeadCard, DeviceId, DeviceReading, DeviceState, Moment, Rows};
-use cardhour_domain::{CardShare, EventKind, Gap, Name, NodeEvent, Reading, SeenDevice};
+use crate::probe::{DeadCard, DeviceId, DeviceReading, Moment};
+use cardhour_domain::{CardShare, EventKind, Gap, Name, NodeEvent, SeenDevice};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Unit: microseconds.
@@ -284,20 +284,6 @@ impl KnownCard {
 impl KnownDevice {
     /// A reading of it without a value.
     pub fn silent(&self, at: Moment, gap: Gap) -> DeviceReading {
-        DeviceReading {
-            id: self.id.clone(),
-            driver_index: None,
-            minor: None,
-            at,
-            is_cut: self.is_cut,
-            rows: Rows::Made,
-            mig_profile: self.mig_profile.clone(),
-            busy_ring: Vec::new(),
-            memory_ring: Vec::new(),
-            power_polls: Vec::new(),
-            processes: Reading::Missing(gap),
-            process_memory_bytes: Reading::Missing(gap),
-            state: DeviceState::missing(gap),
-        }
+        DeviceReading::nothing_of(&self.id, self.is_cut, self.mig_profile.as_ref(), at, gap)
     }
 }

@@ -36,6 +36,30 @@ fn c09_c10_and_pitfall_14_a_driver_that_hangs_is_told_and_old_values_end() {
     assert!(node.runs());
 }
 
+/// Utilisation that takes 5 to 30 ms now and then, as others met it, and once more than a second: ticks are on time, and the one is counted. By hand: eight cards of which each
+/// third answer takes 30 ms more are some 80 ms of a tick's second.
+#[test]
+fn pitfall_41_a_utilisation_that_is_slow_to_come_holds_no_tick_up() {
+    let node = Node::new(
+        "[[card]]\npreset = \"h100\"\ncopies = 8\n\
+         [[fault]]\ncall = \"nvmlDeviceGetUtilizationRates\"\nat_s = 12\nuntil_s = 12.2\ncard = 3\ndelay_ms = 1100\n\
+         [[fault]]\ncall = \"nvmlDeviceGetUtilizationRates\"\nevery = 3\ndelay_ms = 30\n\
+         [[fault]]\ncall = \"nvmlDeviceGetUtilizationRates\"\nevery = 2\ndelay_ms = 5\n",
+    );
+    let page = node.page_when("at work", |page| ticks(page) >= 8.0);
+    assert_eq!(page.value("cardhour_collector_late_ticks_total", &[]), 0.0);
+    assert_eq!(page.value("cardhour_collector_missed_ticks_total", &[]), 0.0);
+    assert_eq!(page.value("cardhour_collector_slow_driver_calls_total", &[]), 0.0);
+    // Seven ticks at the least after the first, of eight cards each: 18 slow answers of 30 ms.
+    assert!(page.value("cardhour_collector_driver_call_seconds_total", &[]) >= 18.0 * 0.030, "{}", page.0);
+    // That one is a second or two late, and the next is not.
+    let page = node.page_when("slow", |page| page.value("cardhour_collector_slow_driver_calls_total", &[]) > 0.0);
+    let late = page.value("cardhour_collector_late_ticks_total", &[]);
+    let page = node.page_when("on", |later| ticks(later) >= ticks(&page) + 4.0);
+    assert!(page.value("cardhour_collector_late_ticks_total", &[]) <= late + 1.0, "{}", page.0);
+    assert_eq!(page.values("cardhour_card_power_watts", &[]).len(), 8);
+}
+
 /// It starts, says so once however often it tries, records who was given a card, and picks the driver up when it comes.
 #[test]
 fn without_a_driver_the_page_is_there_and_says_so_until_one_comes() {

@@ -1,6 +1,6 @@
 //! Pitfalls of NVML that others met, each under its number in our notes on NVML. Some are cases of a field report as well, and are beside those
 //! (`cases.rs`, `metrics/trouble.rs`, `holders/odd_processes.rs`), or have files of their own (`gone.rs`, `asleep.rs`). Not staged: 3 and 10, crashes inside the driver's own code, but for the calls that lead to them;
-//! 39, a figure that isn't asked for; 41 and 42, what other exporters cost.
+//! 39, a figure that isn't asked for; 42, what other exporters cost.
 
 use super::story::{StageClock, card, missing, percent, play, play_with, second, stage};
 use cardhour_collector::probe::nvml::{NvmlConfig, NvmlProbe};
