@@ -9,7 +9,7 @@ use crate::probe::{CardListing, DeviceId, MigPlace, Moment};
 use cardhour_domain::{Gap, Name, Reading};
 use std::collections::{BTreeMap, HashMap};
 
-/// Lists beside the compute list are asked for at every so many lists while they are empty: the driver walks all of its clients for each.
+/// A list beside the compute list is asked for at every so many lists while it is empty: the driver walks all of its clients for each.
 const OTHER_LISTS_EVERY: u32 = 4;
 
 const LISTS: [(ProcessList, Call, ProcessKind); 3] = [
@@ -31,7 +31,8 @@ pub struct Processes {
     works: Reading<()>,
     last_stamp_us: u64,
     weighed_us: Option<i64>,
-    has_others: bool,
+    /// Which of [`LISTS`] had anybody when it was asked for last.
+    has_any: [bool; LISTS.len()],
 }
 
 impl Default for Processes {
@@ -43,7 +44,7 @@ impl Default for Processes {
             works: Reading::Missing(Gap::CollectorDown),
             last_stamp_us: 0,
             weighed_us: None,
-            has_others: true,
+            has_any: [true; LISTS.len()],
         }
     }
 }
@@ -85,11 +86,13 @@ impl Processes {
         out: &mut Vec<DeviceProcess>,
     ) -> CardListing {
         let (mut seen, mut complete) = (Listed::new(), Reading::Seen(()));
-        let asks_all = self.asks_all(turn);
-        for (list, call, kind) in LISTS.into_iter().take(if asks_all { LISTS.len() } else { 1 }) {
+        for (place, (list, call, kind)) in LISTS.into_iter().enumerate() {
+            if !self.asks(place, turn) {
+                continue;
+            }
             match line.call(call, || tools.raw.processes(card, list, &mut tools.buffers, &mut tools.listed)) {
                 Reading::Seen(()) => {
-                    self.has_others |= kind != ProcessKind::Compute && !tools.listed.is_empty();
+                    self.has_any[place] |= !tools.listed.is_empty();
                     for process in &tools.listed {
                         seen.insert((process.pid, device_of(process, id, places)), (kind, process.memory_bytes));
                     }
@@ -112,13 +115,15 @@ impl Processes {
         out: &mut Vec<DeviceProcess>,
     ) -> CardListing {
         let (mut seen, mut complete) = (Listed::new(), Reading::Seen(()));
-        let asks_all = self.asks_all(turn);
-        let lists = LISTS.into_iter().filter(|(_, _, kind)| *kind != ProcessKind::Graphics);
-        for (list, call, kind) in lists.take(if asks_all { LISTS.len() } else { 1 }) {
+        let lists = LISTS.into_iter().enumerate().filter(|(_, (_, _, kind))| *kind != ProcessKind::Graphics);
+        for (place, (list, call, kind)) in lists {
+            if !self.asks(place, turn) {
+                continue;
+            }
             for slice in &mut *slices {
                 match slice.processes(tools, list, call) {
                     Reading::Seen(()) => {
-                        self.has_others |= kind != ProcessKind::Compute && !tools.listed.is_empty();
+                        self.has_any[place] |= !tools.listed.is_empty();
                         for process in &tools.listed {
                             seen.insert((process.pid, slice.uuid.clone()), (kind, process.memory_bytes));
                         }
@@ -131,10 +136,12 @@ impl Processes {
         self.told(seen, complete, id, true, out)
     }
 
-    fn asks_all(&mut self, turn: u32) -> bool {
-        let asks_all = self.has_others || turn.is_multiple_of(OTHER_LISTS_EVERY);
-        self.has_others &= !asks_all;
-        asks_all
+    /// Whether a list is asked for now.
+    fn asks(&mut self, place: usize, turn: u32) -> bool {
+        let is_compute = LISTS[place].2 == ProcessKind::Compute;
+        let asks = is_compute || self.has_any[place] || turn.is_multiple_of(OTHER_LISTS_EVERY);
+        self.has_any[place] &= !asks;
+        asks
     }
 
     /// Takes a list in, and tells of it. `is_cut`: who did what on a card that is cut, the driver's ring doesn't tell.

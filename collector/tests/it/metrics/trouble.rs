@@ -42,7 +42,7 @@ fn c09_c10_and_pitfall_14_a_driver_that_hangs_is_told_and_old_values_end() {
 fn pitfall_41_a_utilisation_that_is_slow_to_come_holds_no_tick_up() {
     let node = Node::new(
         "[[card]]\npreset = \"h100\"\ncopies = 8\n\
-         [[fault]]\ncall = \"nvmlDeviceGetUtilizationRates\"\nat_s = 12\nuntil_s = 12.2\ncard = 3\ndelay_ms = 1100\n\
+         [[fault]]\ncall = \"nvmlDeviceGetUtilizationRates\"\nat_s = 12\nuntil_s = 15\ncard = 3\nevery = 1000\ndelay_ms = 1100\n\
          [[fault]]\ncall = \"nvmlDeviceGetUtilizationRates\"\nevery = 3\ndelay_ms = 30\n\
          [[fault]]\ncall = \"nvmlDeviceGetUtilizationRates\"\nevery = 2\ndelay_ms = 5\n",
     );
