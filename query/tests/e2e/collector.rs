@@ -28,7 +28,8 @@ pub fn started(config: &Path, scene: &Path) -> Child {
         .unwrap()
 }
 
-struct Ended(Child);
+/// A process that ends with its owner.
+pub struct Ended(pub Child);
 
 impl Drop for Ended {
     fn drop(&mut self) {

@@ -23,6 +23,7 @@ mod field_months;
 mod field_slurm;
 mod fleet;
 mod focus;
+mod hung;
 mod isolation;
 mod kill;
 mod mails;
