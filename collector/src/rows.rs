@@ -39,12 +39,14 @@ impl RowMaker {
         look: Look,
         devices: Vec<SeenDevice>,
     ) -> Vec<Rows> {
-        let Stepped { mut samples, events: of_values } = stepped;
+        let Stepped { mut samples, between, events: of_values } = stepped;
         let mut events: Vec<NodeEvent> = readings.events.clone();
         events.extend(of_values);
         events.extend(look.events.iter().map(|event| event.row(readings.at.wall, &self.node)));
         let activity = self.activity(&samples, &look.worked);
         name_holders(&mut samples, &look.held);
+        // Who holds a card now says nothing of that time.
+        samples.splice(0..0, between);
         let observations = self.observations(readings.tick, look.held);
         let watches = match self.from(readings.tick) {
             Some(during) => look.watched.into_iter().map(|card_uuid| self.watch(card_uuid, during)).collect(),
@@ -221,7 +223,7 @@ mod tests {
                 dead: Vec::new(),
             };
             let look = Look { watched: BTreeSet::from(["G1".into()]), ..Look::default() };
-            let stepped = Stepped { samples: Vec::new(), events: Vec::new() };
+            let stepped = Stepped { samples: Vec::new(), between: Vec::new(), events: Vec::new() };
             let rows = maker.rows(&readings, stepped, look, Vec::new());
             told.extend(rows.iter().flat_map(|rows| match rows {
                 Rows::Watches(rows) => rows.iter().map(|row| row.during.start().unix_ms() / 1000).collect(),

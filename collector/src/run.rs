@@ -247,7 +247,7 @@ fn end_hung(hung: &Hung, spool: &Shared, node: &cardhour_domain::Name, now: Time
     tracing::error!(call = hung.call, card = %hung.card, hung_ms, "a call into the driver hung: the process ends, for nothing else frees it; whoever supervises it starts another");
     let rows = [Rows::Events(vec![event(now, node, EventKind::Hung, Some(hung_ms), hung.call)])];
     let mut spool = spool.lock();
-    if let Err(error) = spool.append(&rows, now) {
+    if let Err(error) = spool.append_between(&rows, now) {
         tracing::error!(error = %error, "the hung call isn't on record");
     }
     std::process::abort();

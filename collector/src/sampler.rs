@@ -6,13 +6,15 @@
 //! Invariants: a device's samples never overlap and never run backwards, whatever the node's clock does; energies of samples add up to what the
 //! card's counter grew by; a value that is missing stays missing with its reason (LED-3).
 
+mod between;
 mod busy;
 mod energy;
 mod plausible;
 mod span;
 mod traffic;
 
-use crate::probe::{DeviceReading, Rows, TickReadings};
+use crate::probe::{DeviceReading, Moment, Rows, TickReadings};
+pub use between::CounterMark;
 use busy::BusyMeter;
 use cardhour_domain::{
     EnergyBasis, EventKind, Gap, Millijoules, Milliwatts, Name, NodeEvent, Percent, Reading, Sample, SampleSource,
@@ -29,6 +31,8 @@ use traffic::TrafficMeter;
 pub struct Sampler {
     node: Name,
     devices: HashMap<Name, Meters>,
+    /// Where counters stood when an earlier life ended, of cards that weren't read since.
+    before: HashMap<Name, CounterMark>,
     last_offset_ms: Option<i64>,
 }
 
@@ -37,6 +41,8 @@ pub struct Sampler {
 pub struct Stepped {
     /// One a device, where it had a tick before; without their holders, which the caller knows.
     pub samples: Vec<Sample>,
+    /// Of the time in which no collector ran, energy alone.
+    pub between: Vec<Sample>,
     /// What the values themselves tell: counters that began again, a clock that was set.
     pub events: Vec<NodeEvent>,
 }
@@ -57,7 +63,24 @@ struct Meters {
 impl Sampler {
     /// One that has seen nothing yet.
     pub fn new(node: Name) -> Self {
-        Self { node, devices: HashMap::new(), last_offset_ms: None }
+        Self { node, devices: HashMap::new(), before: HashMap::new(), last_offset_ms: None }
+    }
+
+    /// Goes on from where counters stood when an earlier life of the same boot ended. Before the first tick.
+    pub fn resume(&mut self, marks: Vec<CounterMark>) {
+        self.before = marks.into_iter().map(|mark| (mark.card_uuid.clone(), mark)).collect();
+    }
+
+    /// Where counters stand after a tick that was read at `at`: for the next life. Shape: by card.
+    pub fn marks(&self, at: Moment) -> Vec<CounterMark> {
+        let of_meters = self.devices.iter().filter_map(|(card_uuid, meters)| {
+            let (counted_us, total_mj) = meters.energy.mark()?;
+            let counted_at = at.wall.checked_add_ms((counted_us - at.monotonic_us) / 1000)?;
+            Some(CounterMark { card_uuid: card_uuid.clone(), until: meters.span.until()?, counted_at, total_mj })
+        });
+        let mut marks: Vec<CounterMark> = of_meters.chain(self.before.values().cloned()).collect();
+        marks.sort_by(|a, b| a.card_uuid.cmp(&b.card_uuid));
+        marks
     }
 }
 
@@ -76,7 +99,8 @@ const FORGET_AFTER_MS: i64 = 24 * 60 * 60 * 1000;
 /// Shape: in the order of the readings. A device's first reading makes no row: nothing says since when it was so. Nor does one that the governor
 /// spared, nor one whose time lies before what was told already; the next row carries what they would have.
 pub fn step(sampler: &mut Sampler, readings: &TickReadings) -> Stepped {
-    let mut out = Stepped { samples: Vec::with_capacity(readings.devices.len()), events: Vec::new() };
+    let mut out =
+        Stepped { samples: Vec::with_capacity(readings.devices.len()), between: Vec::new(), events: Vec::new() };
     let offset_ms = readings.at.offset_ms();
     if let Some(set_by_ms) = sampler.last_offset_ms.replace(offset_ms).map(|last| offset_ms - last)
         && set_by_ms.abs() >= CLOCK_STEP_MS
@@ -93,7 +117,16 @@ pub fn step(sampler: &mut Sampler, readings: &TickReadings) -> Stepped {
     }
     for reading in &readings.devices {
         let meters = sampler.devices.entry(reading.id.device_uuid.clone()).or_default();
+        let was_told = meters.span.until().is_some();
         sample(meters, &sampler.node, readings, reading, &mut out);
+        if !was_told
+            && let (Some(mark), Some(until)) = (sampler.before.remove(&reading.id.device_uuid), meters.span.until())
+            && let Reading::Seen(total_mj) = reading.state.energy_mj_total
+        {
+            let limit_mw = reading.state.power_limit_mw.seen();
+            out.between
+                .extend(mark.rows(&sampler.node, until, reading.at.wall, total_mj, limit_mw).into_iter().flatten());
+        }
     }
     if sampler.devices.len() > readings.devices.len() {
         let forgotten = |seen: Timestamp| readings.tick.ms_since(seen) > FORGET_AFTER_MS;

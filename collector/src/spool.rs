@@ -20,6 +20,7 @@
 //! own; when all are there, the journal is removed. A kill between leaves the journal, and sealing it again makes those that are missing. As long as
 //! a journal lies there, its segments aren't delivered. Numbers only grow, and don't depend on the clock after the spool's first start.
 
+mod counted;
 mod counters;
 mod error;
 #[cfg(test)]
@@ -38,6 +39,7 @@ mod waiting;
 pub use counters::{ByStream, DropReason, SpoolCounters};
 pub use error::SpoolError;
 
+use crate::sampler::CounterMark;
 use cardhour_domain::columns::Rows;
 use cardhour_domain::{EventKind, Name, NodeEvent, SegmentName, Stream, Timestamp};
 use folder::{JournalName, Listing};
@@ -128,6 +130,12 @@ pub struct Spool {
     is_failing: bool,
     /// When journals that could not be sealed are tried again.
     seal_again_at: Option<Timestamp>,
+    /// Where energy counters stood when an earlier life ended.
+    counted: Vec<CounterMark>,
+    /// Where they stood at the last tick.
+    noted: Vec<CounterMark>,
+    /// The last note of that failed: said once.
+    is_note_failing: bool,
     counters: SpoolCounters,
 }
 
@@ -143,6 +151,7 @@ impl Spool {
         let temporary_files = listing.remove_temporary()?;
         let unix_s = u64::try_from(now.unix_ms() / 1000).unwrap_or(0);
         let next_sequence = listing.next_sequence(&config.folder, unix_s)?;
+        let counted = counted::read(&config.folder, &listing, boot, next_sequence);
         let mut spool = Self {
             config,
             boot,
@@ -154,6 +163,9 @@ impl Spool {
             is_full: false,
             is_failing: false,
             seal_again_at: None,
+            noted: counted.clone(),
+            counted,
+            is_note_failing: false,
             counters: SpoolCounters::default(),
         };
         // Noted at once, so that the clock has no say after the first start. Without room it is noted before the first journal is made, and until then
@@ -228,6 +240,33 @@ impl Spool {
             }
         }
         written
+    }
+
+    /// Notes where energy counters stand after the tick that was appended last, for the next life. What can't be noted is only missing then.
+    pub fn note_counted(&mut self, marks: &[CounterMark]) {
+        self.noted = marks.to_vec();
+        let Some(journal) = &self.journal else { return };
+        let name = JournalName { boot: self.boot, sequence: self.next_sequence - 1 };
+        match counted::note(&self.config.folder, name, journal.bytes, marks) {
+            Ok(()) => self.is_note_failing = false,
+            Err(error) => {
+                if !std::mem::replace(&mut self.is_note_failing, true) {
+                    tracing::warn!(%error, "where energy counters stand can't be noted");
+                }
+            }
+        }
+    }
+
+    /// Puts what happened between two ticks on disk, where counters stand as they did at the last. Errors: as [`append`](Self::append).
+    pub fn append_between(&mut self, rows: &[Rows], now: Timestamp) -> Result<(), SpoolError> {
+        self.append(rows, now)?;
+        self.note_counted(&self.noted.clone());
+        Ok(())
+    }
+
+    /// Where energy counters stood when an earlier life of this boot ended.
+    pub fn counted(&self) -> Vec<CounterMark> {
+        self.counted.clone()
     }
 
     /// Seals the journal when it is old or large enough. To be called after each tick.

@@ -52,11 +52,22 @@ impl Sample {
         self.sm_active_pct.seen().is_some()
     }
 
+    /// Whether it tells how much was drawn and nothing else, as of a time in which no collector ran.
+    pub fn tells_energy_alone(&self) -> bool {
+        let parts = [self.sm_active_pct, self.mem_active_pct, self.media_active_pct];
+        let amounts = [self.mem_used_bytes, self.nvlink_bytes, self.pcie_bytes];
+        let is_alone = parts.iter().all(|part| part.seen().is_none()) && amounts.iter().all(|one| one.seen().is_none());
+        // A value that was judged to be wrong is told, too.
+        let is_doubted = parts.contains(&Reading::Missing(crate::Gap::Implausible));
+        self.energy_mj.seen().is_some() && is_alone && !is_doubted && self.power_mw.seen().is_none()
+    }
+
     /// Which of two samples of one device and one stretch counts; the other is kept as shadowed (design §4.4).
     ///
-    /// The better source, then the one that tells use, then the longer stretch.
+    /// One that tells more than energy, then the better source, then the one that tells use, then the longer stretch.
     pub fn outranks(&self, other: &Self) -> bool {
-        let rank = |s: &Self| (std::cmp::Reverse(s.source), s.tells_use(), s.during.length_ms());
+        let rank =
+            |s: &Self| (!s.tells_energy_alone(), std::cmp::Reverse(s.source), s.tells_use(), s.during.length_ms());
         rank(self) > rank(other)
     }
 }
@@ -210,6 +221,16 @@ mod tests {
         let [told, untold] = [sample(SampleSource::Dcgm, busy, 10), sample(SampleSource::Dcgm, gap, 5000)];
         assert!(told.outranks(&untold) && !untold.outranks(&told));
         assert!(!told.outranks(&told));
+    }
+
+    #[test]
+    fn energy_of_a_time_without_a_collector_hides_nobody_who_was_there() {
+        let energy_mj = Reading::Seen(crate::Millijoules(5));
+        let ours = Sample { energy_mj, ..sample(SampleSource::Collector, Reading::Missing(Gap::CollectorDown), 5000) };
+        let dcgm = sample(SampleSource::Dcgm, Reading::Seen(Percent::WHOLE), 1000);
+        assert!(dcgm.outranks(&ours) && !ours.outranks(&dcgm));
+        let drawing = Sample { power_mw: Reading::Seen(crate::Milliwatts(1)), ..ours };
+        assert!(drawing.outranks(&dcgm), "it was there and read the power");
     }
 
     #[test]

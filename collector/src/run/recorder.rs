@@ -55,11 +55,13 @@ impl<C: Clock> Recorder<C> {
         stale: StaleLibrary,
     ) -> Self {
         let step_ms = i64::from(config.step_s) * 1000;
+        let mut sampler = Sampler::new(config.node.clone());
+        sampler.resume(spool.lock().counted());
         let mut recorder = Self {
             node: config.node.clone(),
             step_ms,
             eyes,
-            sampler: Sampler::new(config.node.clone()),
+            sampler,
             maker: RowMaker::new(config.cluster.clone(), config.node.clone(), step_ms),
             teller,
             spool,
@@ -156,8 +158,9 @@ impl<C: Clock> Recorder<C> {
         let rows = self.maker.rows(&readings, stepped, look, devices);
         let now = || self.clock.now().wall;
         let mut spool = self.spool.lock();
-        if let Err(error) = spool.append(&rows, now()) {
-            tracing::warn!(error = %error, "tick not on disk; holdings wait in memory");
+        match spool.append(&rows, now()) {
+            Ok(()) => spool.note_counted(&self.sampler.marks(readings.at)),
+            Err(error) => tracing::warn!(error = %error, "tick not on disk; holdings wait in memory"),
         }
         if let Err(error) = spool.seal_if_due(now()) {
             tracing::warn!(error = %error, "segments not sealed; tried again at the next tick");

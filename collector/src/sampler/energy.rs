@@ -92,6 +92,11 @@ impl EnergyMeter {
         }
     }
 
+    /// When the counter was believed last, and what it said. Unit: microseconds, millijoules.
+    pub fn mark(&self) -> Option<(i64, u64)> {
+        self.last.map(|last| (last.at_us, last.total_mj))
+    }
+
     /// Takes in looks at the power, by the trapezoid between each two of them.
     ///
     /// Shape: `polls` in order, as (microseconds, milliwatts).
@@ -124,7 +129,7 @@ impl EnergyMeter {
 }
 
 /// The most a card can have used: its limit, a quarter more for what regulators let through, and a second more for the counter's own pace.
-fn most_mj(elapsed_us: i64, limit_mw: Option<i64>) -> u64 {
+pub(super) fn most_mj(elapsed_us: i64, limit_mw: Option<i64>) -> u64 {
     let limit = i128::from(limit_mw.filter(|mw| *mw > 0).unwrap_or(MOST_POWER_MW));
     let most = limit * (i128::from(elapsed_us) * 5 / 4 + 1_000_000) / 1_000_000;
     u64::try_from(most.max(0)).unwrap_or(u64::MAX)

@@ -62,6 +62,11 @@ impl SpanMeter {
         Some(Span { during, start_us: told.us, end_us: end.us, elapsed_us })
     }
 
+    /// The end of what was told, on the wall clock.
+    pub fn until(&self) -> Option<Timestamp> {
+        self.told.map(|told| told.wall)
+    }
+
     /// Whether the last reading was the first.
     pub fn has_started_now(&self) -> bool {
         self.is_first

@@ -5,6 +5,7 @@
 //!   lock                                      held by the collector that runs
 //!   control                                   the socket of `crate::release`, while it runs
 //!   sequence                                  the number that the next journal gets
+//!   counted                                   where energy counters stood at the last tick
 //!   BOOT-SEQUENCE.journal                     ticks that are not sealed
 //!   BOOT-SEQUENCE.STREAM.parquet              sealed and undelivered
 //!   *.tmp                                     being written; removed at start
@@ -42,7 +43,7 @@ impl JournalName {
     }
 
     /// Whose stem is a segment's.
-    fn parse(name: &str) -> Option<Self> {
+    pub(crate) fn parse(name: &str) -> Option<Self> {
         let stem = name.strip_suffix(".journal")?;
         let segment = SegmentName::parse(&format!("{stem}.{}.parquet", Stream::Samples.name())).ok()?;
         Some(Self { boot: segment.boot(), sequence: segment.sequence() })

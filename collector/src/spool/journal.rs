@@ -107,7 +107,7 @@ fn frame(record: &[u8]) -> Vec<u8> {
     frame
 }
 
-fn checksum(record: &[u8]) -> [u8; 8] {
+pub(crate) fn checksum(record: &[u8]) -> [u8; 8] {
     let hash = blake3::hash(record);
     *hash.as_bytes().first_chunk().expect("a hash of 32 bytes")
 }

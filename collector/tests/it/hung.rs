@@ -19,14 +19,14 @@ use std::time::Duration;
 
 /// What segments in a folder say.
 #[derive(Default)]
-struct Told {
-    samples: Vec<Sample>,
+pub struct Told {
+    pub samples: Vec<Sample>,
     held: Vec<Observation>,
     events: Vec<NodeEvent>,
 }
 
 impl Told {
-    fn in_folder(folder: &Path) -> Self {
+    pub fn in_folder(folder: &Path) -> Self {
         let mut told = Self::default();
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();

@@ -3,6 +3,7 @@
 mod holders;
 mod hung;
 mod kubernetes;
+mod lives;
 mod metrics;
 mod reading;
 mod spool;

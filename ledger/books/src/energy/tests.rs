@@ -1,5 +1,6 @@
 use super::*;
-use crate::telemetry::drawn::{MINUTE, holdings, minutes, telemetry};
+use crate::telemetry::Readings;
+use crate::telemetry::drawn::{MINUTE, blank, holdings, minutes, telemetry};
 use cardhour_domain::UseBasis;
 use proptest::prelude::*;
 
@@ -68,6 +69,18 @@ fn c16_energy_from_power_is_an_estimate_and_none_is_no_zero() {
     let bases: Vec<EnergyBasis> = energy.held.iter().map(|row| row.basis).collect();
     assert_eq!(bases, [EnergyBasis::Counter, EnergyBasis::Power]);
     check("g0 50x30", "a g0 1/1 0..30", "");
+}
+
+/// Two quarter hours in which no collector ran, of 540 J and 270 J by the counter: a holder over the first and a third of the second has 540 + 90 J.
+#[test]
+fn energy_of_a_time_without_a_collector_is_its_holders() {
+    let mut seen = Readings::default();
+    let ticks = seen.device(&"g0".into(), &"g0".into());
+    for (from, mj) in [(0, 540_000), (15, 270_000)] {
+        ticks.push(DeviceTick { energy: Some(Millijoules(mj)), ..blank(minutes(from, from + 15)) });
+    }
+    let energy = energy(&holdings("a g0 1/1 0..20"), &seen.settle().0, &[minutes(0, 60)]);
+    assert_eq!(lines(&energy), "0 at 0: 540000 mJ\n0 at 15: 90000 mJ\ng0 at 0: 0 mJ\ng0 at 15: 180000 mJ");
 }
 
 /// Slices have no sensor: their holders share the card's, and what no slice holds is free.

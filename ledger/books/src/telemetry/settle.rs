@@ -7,7 +7,12 @@ use std::collections::BTreeMap;
 
 /// Where a version of an instant stands among others, the one that counts first.
 pub(super) fn order(tick: &DeviceTick) -> impl Ord {
-    (tick.source, Reverse((tick.tells_use(), tick.during.length_ms(), tick.known())), tick.clone())
+    (
+        tick.tells_energy_alone(),
+        tick.source,
+        Reverse((tick.tells_use(), tick.during.length_ms(), tick.known())),
+        tick.clone(),
+    )
 }
 
 /// What ticks of devices and of holders have in common.
@@ -16,6 +21,8 @@ pub(super) trait Tick: Clone + Ord {
     fn source(&self) -> SampleSource;
     /// Whether it tells how much the device was used.
     fn tells_use(&self) -> bool;
+    /// Whether it tells how much was drawn and nothing else.
+    fn tells_energy_alone(&self) -> bool;
     /// The same reading, speaking for a stretch a little longer or shorter.
     fn set_during(&mut self, during: Interval);
     /// The part of it that falls into `during`: rates stay, amounts are cut in proportion.
@@ -38,13 +45,14 @@ pub(super) fn settle<T: Tick>(mut ticks: Vec<T>) -> (Vec<T>, Vec<(SampleSource, 
     meet_within_a_source(&mut ticks);
     let mut shadowed: BTreeMap<SampleSource, Vec<Interval>> = BTreeMap::new();
     if !are_disjoint(&ticks) {
-        // The best first: by source, then what tells use.
-        let mut layers: BTreeMap<(SampleSource, Reverse<bool>), Vec<T>> = BTreeMap::new();
+        // The best first: by source, then what tells use. What tells energy alone, of a time in which the collector was down, hides nobody who was there.
+        let mut layers: BTreeMap<(bool, SampleSource, Reverse<bool>), Vec<T>> = BTreeMap::new();
         for tick in ticks {
-            layers.entry((tick.source(), Reverse(tick.tells_use()))).or_default().push(tick);
+            let rank = (tick.tells_energy_alone(), tick.source(), Reverse(tick.tells_use()));
+            layers.entry(rank).or_default().push(tick);
         }
         ticks = Vec::new();
-        for ((source, _), layer) in layers {
+        for ((_, source, _), layer) in layers {
             let hidden = shadowed.entry(source).or_default();
             let layer = longest_first(layer, hidden);
             lay_under(&mut ticks, layer, hidden);
@@ -165,6 +173,12 @@ impl Tick for DeviceTick {
         self.sm_active.is_some()
     }
 
+    fn tells_energy_alone(&self) -> bool {
+        let values = [self.sm_active, self.mem_active, self.media_active].iter().flatten().count();
+        let amounts = [self.mem_used_bytes, self.link_bytes, self.power.map(|p| p.0)].iter().flatten().count();
+        self.energy.is_some() && !self.suspect && values + amounts == 0
+    }
+
     fn set_during(&mut self, during: Interval) {
         self.during = during;
     }
@@ -207,6 +221,10 @@ impl Tick for HolderTick {
 
     fn tells_use(&self) -> bool {
         self.sm_active.is_some()
+    }
+
+    fn tells_energy_alone(&self) -> bool {
+        false
     }
 
     fn set_during(&mut self, during: Interval) {

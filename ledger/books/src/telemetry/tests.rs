@@ -51,6 +51,21 @@ fn a_worse_source_counts_only_where_a_better_one_is_silent() {
     assert_eq!(shadowed, [hidden(minutes(0, 10)), hidden(minutes(15, 20))]);
 }
 
+/// Of minutes 10 to 20 the collector, which didn't run, knows what the counter grew by; DCGM read 12 to 15. By hand: of 10,000 mJ seven minutes are left.
+#[test]
+fn energy_of_a_time_without_a_collector_fills_what_nobody_read() {
+    let mut all = device("50x10 ?x10 50x5");
+    all.push(DeviceTick { energy: Some(Millijoules(10_000)), ..blank(minutes(10, 20)) });
+    all.extend(from(SampleSource::Dcgm, device("?x12 40x3")));
+    let (ticks, _) = settled(all);
+    let told = |wanted: fn(&DeviceTick) -> bool| {
+        Interval::union(ticks.iter().filter(|tick| wanted(tick)).map(|tick| tick.during).collect::<Vec<_>>())
+    };
+    assert_eq!(told(|tick| tick.source == SampleSource::Dcgm), [minutes(12, 15)]);
+    assert_eq!(told(|tick| tick.energy.is_some()), [minutes(10, 12), minutes(15, 20)]);
+    assert_eq!(ticks.iter().filter_map(|tick| tick.energy).map(|e| e.0).sum::<i64>(), 7_000);
+}
+
 /// M15: two exporters that tell the same thing, and one tick that was sent a minute longer.
 #[test]
 fn m15_the_same_reading_from_two_places_counts_once() {

@@ -2,7 +2,7 @@
 //! nobody knows whether it got there.
 //!
 //! Shares nothing with the collector or the books but the design: a look proves a holder from its tick to the next, a sample speaks for the time
-//! between two readings of one life, and who was there before and after a time in which nobody looked was there.
+//! between two readings of one life, a counter goes on between two lives, and who was there before and after a time in which nobody looked was there.
 
 use super::story::{CARDS, START_UNIX_S, Story, TICK_MS, TICK_S};
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +23,11 @@ pub struct Witness {
     looks: Looks,
     /// Ticks of the wall clock for which each card's values are on disk.
     samples: BTreeMap<(usize, i64), Sure>,
+    /// Ticks of the wall clock between two lives of which the next told what the counters grew by.
+    between: BTreeSet<i64>,
     life: Life,
+    /// Where the last life ended, on the wall clock and on the story's, if all that it did is surely on disk.
+    ended: Option<(i64, i64)>,
     pub ticks_on_disk: u64,
     pub ticks_in_doubt: u64,
 }
@@ -34,6 +38,8 @@ struct Life {
     last_tick: Option<i64>,
     /// The end of what its samples have told: on the wall clock and on the story's.
     told: Option<(i64, i64)>,
+    /// Whether its last tick is surely on disk.
+    is_whole: bool,
     /// Holdings that wait for the disk.
     waiting: Vec<(usize, i64, Option<usize>)>,
 }
@@ -116,8 +122,16 @@ impl Witness {
                 self.look(look, Sure::Yes);
             }
         }
+        self.life.is_whole = sure == Sure::Yes;
         let Some((told_wall, told_tick)) = self.life.told else {
             self.life.told = Some((wall, tick));
+            // The counter went on meanwhile, and where the clock did as well it is known for which time.
+            if let Some((ended_wall, ended_tick)) = self.ended.take()
+                && sure == Sure::Yes
+                && wall - ended_wall == tick - ended_tick
+            {
+                self.between.extend(ended_wall..wall);
+            }
             return;
         };
         let went_by = tick - told_tick;
@@ -139,7 +153,11 @@ impl Witness {
 
     /// The collector is dead.
     pub fn life_ends(&mut self) {
-        self.life = Life::default();
+        let life = std::mem::take(&mut self.life);
+        // A life that didn't come to its first tick leaves what the one before noted; one that was cut off at a tick may leave nothing.
+        if life.last_tick.is_some() {
+            self.ended = life.told.filter(|_| life.is_whole);
+        }
     }
 
     fn looked(&self, card: usize) -> impl Iterator<Item = (i64, Option<usize>, Sure)> {
@@ -195,8 +213,9 @@ impl Witness {
             let count = |what: &dyn Fn(i64) -> bool| (0..story.ticks).filter(|wall| what(*wall)).count();
             let range =
                 |least: &dyn Fn(i64) -> bool, most: &dyn Fn(i64) -> bool| Range::of_ticks(count(least), count(most));
-            let seen = (0..story.ticks)
-                .filter(|wall| !story.is_odd(*wall, wall + 1) && self.samples.get(&(card, *wall)) == Some(&Sure::Yes));
+            let is_sample = |wall: &i64| self.samples.get(&(card, *wall)) == Some(&Sure::Yes);
+            let metered = (0..story.ticks)
+                .filter(|wall| !story.is_odd(*wall, wall + 1) && (is_sample(wall) || self.between.contains(wall)));
             OfCard {
                 held: range(&|wall| is_held(&least, wall), &|wall| is_held(&most, wall)),
                 free: range(&|wall| surely.contains(&wall) && !is_held(&most, wall), &|wall| {
@@ -206,7 +225,7 @@ impl Witness {
                     !surely.contains(&wall) && !is_held(&least, wall)
                 }),
                 energy_mj: Range {
-                    least: seen.map(|wall| story.power_w(card, wall) * TICK_MS).sum(),
+                    least: metered.map(|wall| story.power_w(card, wall) * TICK_MS).sum(),
                     most: (0..story.ticks).map(|tick| story.power_w(card, tick) * TICK_MS).sum(),
                 },
                 busy_ms: (0..story.ticks)
