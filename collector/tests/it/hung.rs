@@ -1,6 +1,5 @@
 //! A call into the driver that doesn't come back: who held a card is on record all the same.
 
-use crate::kubernetes::kubelet::Kubelet;
 use crate::metrics::names::CARD;
 use crate::metrics::node::{LONG, Node, command};
 use cardhour_collector::config::Config;
@@ -9,6 +8,7 @@ use cardhour_collector::run::{WhenHung, run};
 use cardhour_collector::spool::{Spool, SpoolConfig};
 use cardhour_domain::columns::Rows;
 use cardhour_domain::{EventKind, Gap, Millijoules, NodeEvent, Observation, Reading, Sample, SegmentName, Timestamp};
+use cardhour_test_kubelet::Kubelet;
 use cardhour_test_prometheus::free_port;
 use fake_nvml::Stage;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
