@@ -19,8 +19,8 @@ use cardhour_books::report::ReportInput;
 use cardhour_books::slots::Slots;
 use cardhour_books::statement::{
     AbsorbedRates, BillingPolicy, Changes, Comparison, CostItem, Coverage, Draft, Entry, EntryKey, EntryKind,
-    GivenBack, Issue, MadeOf, MonthOfBooks, SignedOff, Statement, canonical_csv, corrections, draft, given_back,
-    statements,
+    GivenBack, Issue, MadeOf, MonthOfBooks, SeenPart, SignedOff, Statement, canonical_csv, corrections, draft,
+    given_back, statements,
 };
 use cardhour_domain::{AttemptKey, Interval, Month, Name, Timestamp, Zone};
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,6 +46,8 @@ pub struct Billed {
     pub holes: Vec<Hole>,
     /// Costs that could not be booked, each in words.
     pub unbooked: Vec<String>,
+    /// Where lines of it were worked out from a part of some time because no more of it was seen; empty once it is closed.
+    pub seen: Vec<SeenPart>,
     /// Of closed months, what later facts owe and no open month can take, each in words: in a currency of before, or without a price in the book they keep.
     pub uncorrected: Vec<String>,
     /// Attempts that held a card when it met a fatal fault of its own.
@@ -182,7 +184,7 @@ impl Reading {
         let (slots, input) = self.month(month, zone, terms.book, false).await?;
         let sources = Sources::load(self, zone).await?;
         let beside = Beside::of(&sources, month).await?;
-        let Draft { mut entries, rates, holes, unbooked } = beside.draft(month, &input, &slots, terms, None);
+        let Draft { mut entries, rates, holes, unbooked, seen } = beside.draft(month, &input, &slots, terms, None);
         let (mut digests, mut uncorrected) = (BTreeMap::new(), Vec::new());
         if self.open_month().is_none_or(|open| open == month) {
             digests.insert(month, sources.digest(month).await?);
@@ -217,6 +219,7 @@ impl Reading {
             rates,
             holes,
             unbooked,
+            seen,
             uncorrected,
             sick,
             wrongful,
@@ -247,7 +250,8 @@ impl Reading {
             return Err(Error::damaged(ENTRIES.name, what));
         }
         let (rates, sick, wrongful) = (closing.absorbed_rates()?, closing.sick()?, closing.wrongful()?);
-        let (holes, unbooked, uncorrected, sources) = (Vec::new(), Vec::new(), Vec::new(), BTreeMap::new());
+        let (holes, unbooked, seen) = (Vec::new(), Vec::new(), Vec::new());
+        let (uncorrected, sources) = (Vec::new(), BTreeMap::new());
         let (month, closing) = (closing.month, Some(closing.clone()));
         Ok(Billed {
             month,
@@ -259,6 +263,7 @@ impl Reading {
             rates,
             holes,
             unbooked,
+            seen,
             uncorrected,
             sick,
             wrongful,

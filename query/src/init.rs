@@ -161,6 +161,7 @@ const BILLING_TEXT: &str = r#"# The billing policy. Without one, held cards are 
 # tax_note = "Net of VAT."
 # payment_terms = "30 days"
 # minimum_coverage = "0.95"         # close asks for a reason below it
+# minimum_seen = "0.95"             # and where less is seen of what measured energy or use is priced by
 #
 # [statement.accounts]
 # acme = "Acme Ltd"                 # org = what its statement calls it

@@ -7,7 +7,7 @@ use cardhour_books::bill::charges;
 use cardhour_books::price_trial::price_trial;
 use cardhour_books::prices::OtherCurrency;
 use cardhour_books::report::{ReportInput, ReportQuery, report};
-use cardhour_books::statement::Statement;
+use cardhour_books::statement::{SeenPart, Statement};
 use cardhour_domain::{BUCKET_MS, CardTime, Interval, Month, Timestamp};
 use std::path::Path;
 
@@ -51,6 +51,7 @@ impl Books {
         let is_whole = unpriced.is_zero() && billed.unbooked.is_empty() && billed.uncorrected.is_empty();
         remarks
             .extend(billed.unbooked.iter().chain(&billed.uncorrected).map(|what| format!("In no statement: {what}")));
+        remarks.extend(billed.seen.iter().map(SeenPart::said));
         if prices.is_some() && billed.closing.is_some() {
             remarks.push("The month is closed, and keeps the prices that it was closed by".to_owned());
         }

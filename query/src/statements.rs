@@ -11,7 +11,8 @@ use cardhour_books::bill::describe_holes;
 use cardhour_books::prices::PriceBook;
 use cardhour_books::report::local;
 use cardhour_books::statement::{
-    BillingMode, BillingPolicy, Entry, EntryKind, Statement, canonical_csv, entries_table, of_org, statements_table,
+    BillingMode, BillingPolicy, Entry, EntryKind, SeenPart, Statement, canonical_csv, entries_table, of_org,
+    statements_table,
 };
 use cardhour_books::table::{Column, Kind, Table, Value};
 use cardhour_domain::{Month, Name, Timestamp};
@@ -373,6 +374,7 @@ impl Books {
 pub(crate) fn left_out(billed: &BilledMonth) -> Vec<String> {
     let mut out = describe_holes(&billed.holes);
     out.extend(billed.unbooked.iter().chain(&billed.uncorrected).map(|what| format!("in no statement: {what}")));
+    out.extend(billed.seen.iter().map(SeenPart::said));
     out
 }
 

@@ -87,6 +87,11 @@ impl Cell {
         }
         let used = self.used.get_or_insert_default();
         let billed = |time| billed_part(time, row.billed_time, row.card_time);
+        let measured = match (energy_mj, self.state) {
+            (None, _) => CardTime::ZERO,
+            (Some(_), CardState::Held) => seen,
+            (Some(_), _) => row.card_time,
+        };
         used.add(&Used {
             lost,
             idle,
@@ -96,6 +101,7 @@ impl Cell {
             billed_effective: billed(effective),
             billed_lost: billed(lost),
             energy_mj: energy_mj.map(i128::from),
+            measured,
             ..Used::default()
         });
         if let Some(basis) = row.use_basis {

@@ -29,6 +29,7 @@ mod issued;
 mod made_of;
 mod policy;
 mod refunds;
+mod seen;
 mod shown;
 mod side;
 mod summary;
@@ -50,6 +51,7 @@ pub use policy::{
     RefundCause, RefundOf, RefundPolicy, ReservedCapacity, ShareBy, UsedBasis,
 };
 pub use refunds::{GivenBack, WRONGFUL_RECLAIM, given_back};
+pub use seen::SeenPart;
 pub use shown::{entries_table, statements_table};
 pub use summary::{BesideFigures, CorrectionFigures, Figures, ModelFigures, ProjectFigures, Summary};
 

@@ -72,6 +72,15 @@ pub enum Refusal {
         /// How much has to be.
         least: Decimal,
     },
+    /// What is priced by measured energy or use was seen too little.
+    Seen {
+        /// What time it is, in words.
+        of: String,
+        /// How much of it was seen.
+        seen: Decimal,
+        /// How much has to be.
+        least: Decimal,
+    },
     /// A source doesn't speak for all of it.
     AsOf {
         /// The cluster.
@@ -89,7 +98,11 @@ impl Refusal {
     /// Whether a reason that is signed by name is enough to close the month nevertheless.
     pub fn yields_to_sign_off(&self) -> bool {
         match self {
-            Self::EarlierOpen { .. } | Self::Uncorrected { .. } | Self::Coverage { .. } | Self::AsOf { .. } => true,
+            Self::EarlierOpen { .. }
+            | Self::Uncorrected { .. }
+            | Self::Coverage { .. }
+            | Self::Seen { .. }
+            | Self::AsOf { .. } => true,
             Self::NotOver { .. }
             | Self::BeforeTheFirst { .. }
             | Self::Nothing { .. }
@@ -122,6 +135,10 @@ impl fmt::Display for Refusal {
             Self::Coverage { of, proven, least } => {
                 let percent = |part: &Decimal| (part * Decimal::ONE_HUNDRED).normalize();
                 write!(f, "{} % of {of} is proven, and {} % has to be", percent(proven), percent(least))
+            }
+            Self::Seen { of, seen, least } => {
+                let percent = |part: &Decimal| (part * Decimal::ONE_HUNDRED).normalize();
+                write!(f, "{} % of {of} was seen, and {} % has to be", percent(seen), percent(least))
             }
             Self::AsOf { cluster, until, ends, open } => {
                 let until = until.map_or_else(|| "at no time".to_owned(), |until| format!("until {until}"));
@@ -176,6 +193,9 @@ pub(super) async fn refusals(
             out.push(Refusal::Coverage { of, proven, least });
         }
     }
+    let least = billed.policy.minimum_seen();
+    let unseen = billed.seen.iter().filter(|part| part.part() < least);
+    out.extend(unseen.map(|part| Refusal::Seen { of: part.of.clone(), seen: part.part(), least }));
     let before = reading.closings().last().map(|last| last.month.interval(zone).start());
     out.extend(as_of(reading, billed, during, before).await?);
     Ok(out)

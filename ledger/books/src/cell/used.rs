@@ -30,6 +30,8 @@ pub struct Used {
     pub seen_by_both: CardTime,
     /// None where nobody measured it: never zero for that. Where a part was measured, that part's. Unit: millijoules.
     pub energy_mj: Option<i128>,
+    /// The time whose energy that is: of what was held the seen part, of what nobody held all of a row that has any.
+    pub measured: CardTime,
 }
 
 /// What told how busy some seen time was.
@@ -69,6 +71,7 @@ impl Used {
         self.seen_by_gpm += other.seen_by_gpm;
         self.seen_by_duty_cycle += other.seen_by_duty_cycle;
         self.seen_by_both += other.seen_by_both;
+        self.measured += other.measured;
         if let Some(energy) = other.energy_mj {
             let sum = self.energy_mj.get_or_insert(0);
             *sum = sum.checked_add(energy).expect("LED-10: energy fits 128 bits");

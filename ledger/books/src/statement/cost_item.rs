@@ -1,10 +1,12 @@
 //! What a site lists as costs, and what its energy came to.
 
 use super::fraction::Fraction;
+use super::seen::{SeenPart, percent};
 use super::{Entry, EntryKey, EntryKind};
+use crate::cell::Used;
 use crate::prices::Pattern;
 use crate::report::bundles::{Bundle, Bundles};
-use cardhour_domain::{Currency, Money, Month, Name};
+use cardhour_domain::{CardState, CardTime, Currency, Money, Month, Name};
 use num_bigint::BigInt;
 use rust_decimal::Decimal;
 
@@ -80,6 +82,18 @@ pub(super) struct Cost<'a> {
     pub item: &'a CostItem,
     pub quantity: Option<(Decimal, Name)>,
     pub amount: Money,
+    /// Of energy, how much of the time of its cards is in it.
+    pub measured: Option<Measured>,
+}
+
+/// What some cards drew, as far as that was measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Measured {
+    pub energy_mj: i128,
+    /// The time whose energy that is.
+    pub time: CardTime,
+    /// All time in which they drew any: that in which they were down counts only where it was measured.
+    pub all: CardTime,
 }
 
 impl CostItem {
@@ -103,12 +117,15 @@ impl CostItem {
     /// What it comes to, rounded once. Errors, in words: an energy that nobody measured.
     pub(super) fn cost(&self, bundles: &Bundles<'_>) -> Result<Cost<'_>, String> {
         let (tariff, currency) = match self.amount {
-            CostAmount::Fixed(amount) => return Ok(Cost { item: self, quantity: self.quantity.clone(), amount }),
+            CostAmount::Fixed(amount) => {
+                return Ok(Cost { item: self, quantity: self.quantity.clone(), amount, measured: None });
+            }
             CostAmount::PerKwh { tariff, currency } => (tariff, currency),
         };
-        let Some(energy_mj) = self.energy_mj(bundles) else {
+        let Some(measured) = self.measured(bundles) else {
             return Err(format!("cost item {:?} of {} is of energy, and none was measured", &*self.name, self.month));
         };
+        let energy_mj = measured.energy_mj;
         let exact = Fraction {
             numerator: BigInt::from(tariff.mantissa()) * energy_mj * 1_000_000,
             denominator: BigInt::from(10).pow(tariff.scale()) * MJ_PER_KWH,
@@ -116,11 +133,12 @@ impl CostItem {
         // A millionth of a kilowatt-hour is what the quantity shows; money is from the millijoules.
         let micro_kwh = energy_mj.saturating_mul(1_000_000) / i128::from(MJ_PER_KWH);
         let kwh = Decimal::from_i128_with_scale(micro_kwh, 6);
-        Ok(Cost { item: self, quantity: Some((kwh, "kWh".into())), amount: exact.round(currency) })
+        let quantity = Some((kwh, "kWh".into()));
+        Ok(Cost { item: self, quantity, amount: exact.round(currency), measured: Some(measured) })
     }
 
     /// What its cards drew, of an owner's item those that the owner held; none where nobody measured any.
-    fn energy_mj(&self, bundles: &Bundles<'_>) -> Option<i128> {
+    fn measured(&self, bundles: &Bundles<'_>) -> Option<Measured> {
         let cards = self.cards();
         let is_owners = |bundle: &Bundle| {
             let Some(attempt) = bundles.class(bundle).attempt else { return self.is_platforms() };
@@ -128,13 +146,37 @@ impl CostItem {
                 .into_iter()
                 .all(|(wanted, has)| wanted.is_none() || wanted == has)
         };
-        let measured = bundles.all.iter().filter(|bundle| is_owners(bundle) && cards.have(bundles, bundle));
-        let energies = measured.filter_map(|bundle| bundle.used.as_ref()?.energy_mj);
-        energies.reduce(|sum, energy| sum.checked_add(energy).expect("LED-10: energy fits 128 bits"))
+        let (mut all, mut used) = (CardTime::ZERO, Used::default());
+        for bundle in bundles.all.iter().filter(|bundle| is_owners(bundle) && cards.have(bundles, bundle)) {
+            let of = bundle.used.as_deref().copied().unwrap_or_default();
+            used.add(&of);
+            all += match bundle.state {
+                CardState::Down => of.measured,
+                CardState::Held | CardState::Reserved | CardState::Free | CardState::Unaccounted => bundle.card_time,
+            };
+        }
+        Some(Measured { energy_mj: used.energy_mj?, time: used.measured, all })
     }
 }
 
 impl Cost<'_> {
+    /// Of energy, how much of it is known; none where all is.
+    pub fn seen(&self) -> Option<SeenPart> {
+        let Measured { time, all, .. } = self.measured?;
+        let entry = self.clone().entry();
+        let owner: Vec<&str> =
+            [&entry.key.org, &entry.key.project, &entry.key.user].into_iter().flatten().map(|name| &**name).collect();
+        let mut of = format!("the card-time of cost item {:?}", entry.key.what.as_deref().unwrap_or_default());
+        for (word, name) in
+            [("of", owner.join("/")), ("model", entry.key.model.as_deref().unwrap_or_default().to_owned())]
+        {
+            if !name.is_empty() {
+                of += &format!(", {word} {name}");
+            }
+        }
+        SeenPart::new(of, time, all)
+    }
+
     /// It as an entry of its owner.
     pub fn entry(self) -> Entry {
         let CostItem { month, name, org, project, user, cluster, pool, model, reason, .. } = self.item;
@@ -145,9 +187,15 @@ impl Cost<'_> {
                 what += &format!(", {selector} {value}");
             }
         }
+        // What was measured in full is as if nobody had asked.
+        let measured = self
+            .measured
+            .filter(|measured| measured.time < measured.all)
+            .map(|Measured { time, all, .. }| format!("of {} % of card-time measured", percent(time, all)));
+        let reason: Vec<&str> = reason.as_deref().into_iter().chain(measured.as_deref()).collect();
         Entry {
             quantity: self.quantity,
-            reason: reason.clone(),
+            reason: (!reason.is_empty()).then(|| reason.join("; ").into()),
             ..Entry::of(
                 EntryKey {
                     model: model.clone(),

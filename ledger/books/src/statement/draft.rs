@@ -3,6 +3,7 @@
 use super::absorb::{self, AbsorbedRates};
 use super::cost_item::{Cost, CostItem};
 use super::held::Held;
+use super::seen::{self, SeenPart};
 use super::{BillingMode, BillingPolicy, Entry, FreeCapacity, efficiency, idle, refunds};
 use crate::bill::Hole;
 use crate::prices::PriceBook;
@@ -45,6 +46,8 @@ pub struct Draft {
     pub holes: Vec<Hole>,
     /// Costs that could not be booked, each in words.
     pub unbooked: Vec<String>,
+    /// Where lines were worked out from a part of some time because no more of it was seen.
+    pub seen: Vec<SeenPart>,
 }
 
 /// Works a month out.
@@ -63,6 +66,8 @@ pub fn draft(books: &MonthOfBooks<'_>) -> Draft {
             Err(why) => unbooked.push(why),
         }
     }
+    let mut seen: Vec<SeenPart> = costs.iter().filter_map(Cost::seen).collect();
+    seen.extend(seen::by_use(&held));
     let absorbs = match books.policy.mode {
         BillingMode::Rate => false,
         BillingMode::Absorb => true,
@@ -92,7 +97,7 @@ pub fn draft(books: &MonthOfBooks<'_>) -> Draft {
     entries.sort_by_cached_key(Entry::order);
     let mut holes = held.leaves.holes;
     holes.extend(unheld.iter().flat_map(|unheld| unheld.holes().iter().cloned()));
-    Draft { entries, rates, holes, unbooked }
+    Draft { entries, rates, holes, unbooked, seen }
 }
 
 /// What an item of this month comes to. Errors, in words: its energy was not measured, or it has another currency (LED-6).

@@ -15,6 +15,8 @@ pub(super) struct Held<'a> {
     pub basis: Basis,
     /// For each leaf, what of it is charged.
     pub charged_time: Vec<CardTime>,
+    /// For each leaf, what of its billed time isn't charged because it is by use and nobody saw it.
+    unseen: Vec<CardTime>,
 }
 
 /// A charge, and its amount before it was rounded.
@@ -29,19 +31,27 @@ impl<'a> Held<'a> {
         let leaves = Leaves::of(&bundles, books.slots, Some(books.book));
         let basis = Basis::of(&bundles, books.policy);
         let mut charged_time = vec![CardTime::ZERO; leaves.all().len()];
+        let mut unseen = charged_time.clone();
         for (bundle, &leaf) in bundles.all.iter().zip(&leaves.of_bundle) {
             if leaf != NO_LEAF {
                 charged_time[leaf as usize] += basis.charged_time(bundle);
+                unseen[leaf as usize] += basis.unseen(bundle);
             }
         }
-        Self { bundles, leaves, basis, charged_time }
+        Self { bundles, leaves, basis, charged_time, unseen }
     }
 
     /// The entry of a leaf at an amount; its time billed is what is charged for.
     pub fn entry(&self, books: &MonthOfBooks<'_>, leaf: usize, amount: Money) -> Entry {
-        let charged_time = self.charged_time[leaf];
+        let (charged_time, unseen) = (self.charged_time[leaf], self.unseen[leaf]);
         let leaf = &self.leaves.all()[leaf];
-        Entry { billed_time: charged_time, ..leaf_entry(books, leaf, EntryKind::Charge, amount) }
+        let hours =
+            || format!("by use; {} card-hours that nobody saw are not charged", unseen.card_hours().normalize());
+        Entry {
+            billed_time: charged_time,
+            reason: (!unseen.is_zero()).then(|| hours().into()),
+            ..leaf_entry(books, leaf, EntryKind::Charge, amount)
+        }
     }
 
     /// What each leaf costs by the price book; none in a hole.

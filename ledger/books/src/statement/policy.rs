@@ -16,6 +16,9 @@ use rust_decimal::Decimal;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+/// The share below which what wasn't seen is more than the edges of jobs and a restart of a collector come to.
+const DEFAULT_MINIMUM_SEEN: Decimal = Decimal::from_parts(95, 0, 0, false, 2);
+
 /// How a month is billed. The default is that of a ledger without `billing.toml`: cards held at the price of the book, and nothing else.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BillingPolicy {
@@ -34,6 +37,7 @@ pub struct BillingPolicy {
     /// What a statement says of when to pay.
     pub payment_terms: Option<Name>,
     pub(super) minimum_coverage: Decimal,
+    pub(super) minimum_seen: Decimal,
     /// What the account of an org is called on its statement.
     pub accounts: BTreeMap<Name, Name>,
     /// Who pays for cards that nobody held.
@@ -230,6 +234,7 @@ impl Default for BillingPolicy {
             payment_terms: None,
             // A twentieth of a month is a day and a half in which nobody looked.
             minimum_coverage: Decimal::new(95, 2),
+            minimum_seen: DEFAULT_MINIMUM_SEEN,
             accounts: BTreeMap::new(),
             capacity: CapacityPolicy::default(),
             refunds: RefundPolicy::default(),
@@ -255,6 +260,11 @@ impl BillingPolicy {
     /// How much of a month has to be proven before it is closed without a reason: 0 to 1.
     pub fn minimum_coverage(&self) -> Decimal {
         self.minimum_coverage
+    }
+
+    /// How much of what is priced by measured energy or use has to be seen before the month is closed without a reason: 0 to 1.
+    pub fn minimum_seen(&self) -> Decimal {
+        self.minimum_seen
     }
 
     /// The number of an organisation's statement.
@@ -307,6 +317,7 @@ impl BillingPolicy {
             tax_note,
             payment_terms,
             minimum_coverage,
+            minimum_seen,
             accounts,
             capacity,
             refunds,
@@ -325,6 +336,10 @@ impl BillingPolicy {
             _ = writeln!(text, "tax_included = {included}");
         }
         _ = writeln!(text, "minimum_coverage = \"{}\"", minimum_coverage.normalize());
+        // It came later than the others: months closed before it have a text without.
+        if *minimum_seen != DEFAULT_MINIMUM_SEEN {
+            _ = writeln!(text, "minimum_seen = \"{}\"", minimum_seen.normalize());
+        }
         if !accounts.is_empty() {
             _ = writeln!(text, "[statement.accounts]");
             for (org, name) in accounts {

@@ -339,6 +339,37 @@ fn m16_a_usage_basis_weighs_by_measured_activity_and_both_are_shown() {
     assert_eq!(month("[[used_basis]]\nqueue = \"q\"\n", seen), charge("3", "6.00"));
     assert_eq!(month("[[used_basis]]\nqueue = \"other\"\n", seen), charge("10", "20.00"));
     assert_eq!(month("[[used_basis]]\nqueue = \"q\"\n", ""), charge("0", "0.00"));
+    let mut unseen = march(TEN_HOURS, "2", "[[used_basis]]\nqueue = \"q\"\n");
+    assert_eq!(
+        said(&unseen.draft()),
+        ["0 % of the card-time of org acme that is charged by use was seen; 10 card-hours of it cost nothing"]
+    );
+    unseen.policy.used_basis.clear();
+    assert_eq!(said(&unseen.draft()), [""; 0], "what is held is paid for, seen or not");
+}
+
+fn said(draft: &Draft) -> Vec<String> {
+    draft.seen.iter().map(SeenPart::said).collect()
+}
+
+/// Four of ten hours were told, at 30 % busy: 1.2 used card-hours at 2.00 are 2.40, and six card-hours nobody saw. Of a job that is told in full nothing is said.
+#[test]
+fn time_by_use_that_nobody_saw_is_said_on_its_line_and_of_its_organisation() {
+    let jobs = "1 acme vision ann q completed T4 n1 1 2026-03-10T00:00 2026-03-10T10:00
+                2 globex vision bob q completed T4 n1 1 2026-03-10T00:00 2026-03-10T10:00";
+    let mut march = march("", "2", "[[used_basis]]\nqueue = \"q\"\n");
+    march.world =
+        World::jobs(jobs).seen("1 2026-03-10T00:00 2026-03-10T04:00 gpm 0 70 30 0 -").seen("2 - - gpm 0 70 30 0 -");
+    let draft = march.draft();
+    let charges: Vec<Entry> = draft.entries.iter().filter(|entry| entry.kind() == EntryKind::Charge).cloned().collect();
+    assert_eq!(lines(&charges), ["charge acme vision ann T4 - 10 1.2 2.40", "charge globex vision bob T4 - 10 3 6.00"]);
+    let reasons: Vec<Option<&str>> = charges.iter().map(|entry| entry.reason.as_deref()).collect();
+    assert_eq!(reasons, [Some("by use; 6 card-hours that nobody saw are not charged"), None]);
+    assert_eq!(
+        said(&draft),
+        ["40 % of the card-time of org acme that is charged by use was seen; 6 card-hours of it cost nothing"]
+    );
+    assert_eq!(draft.seen[0].part(), Decimal::new(4, 1));
 }
 
 /// 18 hours of a notebook at 2.765 an hour, 2 % of it at work: 0.36 hours. Its owner sees 49.77 held beside 0.36 at work, and by use pays 1.00 (0.9954).
@@ -510,6 +541,46 @@ fn power_is_measured_energy_times_its_tariff() {
     let power = draft.entries.iter().find(|entry| entry.kind() == EntryKind::CostItem).unwrap();
     assert_eq!(power.amount.to_minor_string(), "5.60");
     assert_eq!(power.quantity, Some((Decimal::from(7), "kWh".into())));
+    assert_eq!((&power.reason, said(&draft)), (&None, vec![]), "what was measured in full says nothing of it");
+}
+
+/// Ten hours at 700 W, told for the first five alone: 3.5 kWh × 0.80 are 2.80, of half of the time. The pool's other cards are not the owner's.
+#[test]
+fn energy_of_a_part_of_the_time_says_of_which_part() {
+    let power = |owner: Option<&str>, mode: &str, stretches: &[(CardState, &str)]| {
+        let mut march = march("", "2", mode);
+        let tariff = CostAmount::PerKwh { tariff: Decimal::new(8, 1), currency: usd() };
+        march.costs.push(CostItem { reason: Some("grid".into()), ..item("power", tariff, owner) });
+        march.world = World::jobs(TEN_HOURS).seen("1 2026-03-10T00:00 2026-03-10T05:00 gpm 0 0 90 10 700");
+        let march = stretches.iter().fold(march, |march, (state, stretch)| march.with(*state, stretch));
+        let draft = march.draft();
+        let power = draft.entries.iter().find(|entry| entry.kind() == EntryKind::CostItem);
+        (power.map(|entry| (entry.amount.to_minor_string(), entry.reason.clone().unwrap())), said(&draft))
+    };
+    let half = |of: &str| {
+        (
+            Some(("2.80".to_owned(), Name::from("grid; of 50 % of card-time measured"))),
+            vec![format!("50 % of the card-time of cost item \"power\"{of} was seen; 5 card-hours of it cost nothing")],
+        )
+    };
+    assert_eq!(power(Some("acme"), "", &[]), half(", of acme"));
+    let free = (CardState::Free, "c n2 T4 1 2026-03-10T00:00 2026-03-10T05:00");
+    let down = (CardState::Down, "c n3 T4 1 2026-03-10T00:00 2026-03-10T05:00");
+    assert_eq!(power(Some("acme"), "", &[free, down]), half(", of acme"));
+    assert_eq!(power(None, "", &[down]), half(""), "a card that is down draws nothing that is missed");
+    // Five of fifteen, rounded down.
+    let third = "of 33.33 % of card-time measured";
+    assert!(power(None, "", &[free, down]).0.unwrap().1.ends_with(third));
+    // Spread over holders it has no line, and is said all the same.
+    assert_eq!(power(None, "mode = \"absorb\"\n", &[]), (None, half("").1));
+}
+
+#[test]
+fn a_part_that_is_not_all_is_never_shown_as_all() {
+    let of = |seen, all| SeenPart::new("x".into(), CardTime::from_part_ms(seen), CardTime::from_part_ms(all));
+    assert_eq!(of(1_000_000_000, 1_000_000_000), None);
+    let part = of(999_999_999, 1_000_000_000).unwrap();
+    assert_eq!((part.part().to_string(), part.said().starts_with("99.99 % of x")), ("0.999999".to_owned(), true));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What is charged of held time: the billed part, or for some queues and classes what cards were seen at work.
 
 use super::BillingPolicy;
+use crate::cell::billed_part;
 use crate::report::bundles::{Bundle, Bundles, Class};
 use cardhour_domain::CardTime;
 
@@ -32,6 +33,15 @@ impl Basis {
             bundle.used.as_ref().map_or(CardTime::ZERO, |used| used.billed_effective)
         } else {
             bundle.billed_time
+        }
+    }
+
+    /// What of a bundle's billed time isn't charged because nobody saw it: of what is by use alone.
+    pub fn unseen(&self, bundle: &Bundle) -> CardTime {
+        if self.is_by_use(bundle) {
+            billed_part(bundle.unseen, bundle.billed_time, bundle.card_time)
+        } else {
+            CardTime::ZERO
         }
     }
 }

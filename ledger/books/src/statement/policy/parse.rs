@@ -52,7 +52,16 @@ impl Reader<'_> {
     }
 
     fn statement(&mut self, place: &Place<'_, '_>, policy: &mut BillingPolicy) {
-        let known = ["issuer", "prefix", "tax_included", "tax_note", "payment_terms", "minimum_coverage", "accounts"];
+        let known = [
+            "issuer",
+            "prefix",
+            "tax_included",
+            "tax_note",
+            "payment_terms",
+            "minimum_coverage",
+            "minimum_seen",
+            "accounts",
+        ];
         self.known_keys(place, &known);
         policy.issuer = self.name(place, "issuer");
         if let Some(prefix) = self.name(place, "prefix") {
@@ -70,6 +79,9 @@ impl Reader<'_> {
         policy.payment_terms = self.name(place, "payment_terms");
         if let Some(least) = self.part(place, "minimum_coverage") {
             policy.minimum_coverage = least;
+        }
+        if let Some(least) = self.part(place, "minimum_seen") {
+            policy.minimum_seen = least;
         }
         if let Some(accounts) = self.table(place, "accounts") {
             let orgs: Vec<String> = accounts.table.keys().map(|org| org.get_ref().to_string()).collect();

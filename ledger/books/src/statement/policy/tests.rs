@@ -139,7 +139,9 @@ part = "0.1"
 
 #[test]
 fn the_canonical_text_is_read_back_as_the_same_policy() {
-    for text in [FULL, "", "[capacity]\nfree = \"line\"\n"] {
+    let seen = "[statement]\nminimum_seen = \"0.5\"\n[statement.accounts]\nacme = \"Acme\"\n";
+    assert_eq!(policy(seen).minimum_seen(), Decimal::new(5, 1));
+    for text in [FULL, "", "[capacity]\nfree = \"line\"\n", seen] {
         let policy = policy(text);
         assert_eq!(BillingPolicy::parse(&policy.canonical()).unwrap(), policy);
     }
@@ -164,6 +166,8 @@ fn a_policy_has_the_version_it_had_before() {
     assert_eq!(BillingPolicy::default().canonical(), canonical);
     let hash = blake3::hash(canonical.as_bytes()).to_hex();
     assert_eq!(&*BillingPolicy::default().version(), &hash[..12]);
+    let said = policy("[statement]\nminimum_seen = \"0.950\"\n");
+    assert_eq!(said.version(), BillingPolicy::default().version(), "the default, said, is the default");
 }
 
 /// April 2026 begins 2026/27 where years start in April; March is the last month of 2025/26.
