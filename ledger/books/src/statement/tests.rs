@@ -1,6 +1,7 @@
 //! Months worked out by hand. What holds for every month is in `laws`.
 
 mod changes;
+mod closed;
 mod laws;
 mod made_of;
 

@@ -28,17 +28,27 @@ per_card_hour = "1.999"
 coefficient = "0.333333"
 "#;
 
-const POLICIES: [&str; 6] = [
+const POLICIES: [&str; 7] = [
     "",
     "[capacity]\nfree = \"line\"\nreserved = \"owner\"\n[refunds]\nnode_fail = \"1\"\npreempted = \"0.333\"\n",
     "[capacity]\nfree = \"shared\"\nreserved = \"line\"\n[refunds]\nnode_fail = \"0.7\"\nfatal_xid = \"1\"\npreempted = \"0.7\"\n",
     "[capacity]\nfree = \"shared\"\nshare_by = \"card_hours\"\n[refunds]\nnode_fail = \"1\"\nfatal_xid = \"1\"\nof = \"lost\"\n",
     "[capacity]\nfree = \"shared\"\nshare_by = \"even\"\n[[used_basis]]\nqueue = \"q1\"\n[refunds]\nnode_fail = \"1\"\n",
+    "[efficiency]\npolicy = \"surcharge\"\n[[efficiency.tier]]\nbelow = \"0.42\"\npart = \"0.0613\"\n[refunds]\nnode_fail = \"0.5\"\n",
     "[efficiency]\npolicy = \"discount\"\n[[efficiency.tier]]\nat_least = \"0\"\npart = \"0.037\"\n[refunds]\npreempted = \"1\"\n",
 ];
 
+/// What a cost is drawn as.
+#[derive(Clone, Copy, Debug)]
+enum Cost {
+    /// Minor units.
+    Minor(i64),
+    /// The energy of its cards, at a tariff.
+    PerKwh(Decimal),
+}
+
 /// A month with its mode and zone.
-fn any_month() -> impl Strategy<Value = (March, Zone)> {
+pub(super) fn any_month() -> impl Strategy<Value = (March, Zone)> {
     let name = |names: &'static [&'static str]| prop::sample::select(names.to_vec());
     let stretch = (0i64..40 * 86_400_000, 1i64..20 * 86_400_000, 1i64..5_000, name(&["a", "b"]));
     let job = (
@@ -47,18 +57,25 @@ fn any_month() -> impl Strategy<Value = (March, Zone)> {
         stretch.clone(),
     );
     let nobodys = (prop::sample::select(vec![CardState::Free, CardState::Reserved, CardState::Down]), stretch);
-    let cost = (-500i64..5_000, name(&["rent", "staff"]), name(&["-", "a", "b*"]), name(&["-", "acme"]));
+    let power = prop_oneof![
+        3 => (-500i64..5_000).prop_map(Cost::Minor),
+        1 => (1i64..999).prop_map(|milli| Cost::PerKwh(Decimal::new(milli, 3))),
+    ];
+    let cost = (power, name(&["rent", "staff"]), name(&["-", "a", "b*"]), name(&["-", "acme"]));
     (
         prop::collection::vec(job, 0..7),
         prop::collection::vec(nobodys, 0..4),
         prop::collection::vec(cost, 0..4),
         (0..POLICIES.len(), any::<bool>()),
-        name(&["UTC", "Asia/Shanghai", "Asia/Kathmandu", "America/New_York"]),
+        // March has 743 hours in New York and Berlin; Lord Howe puts its clock back by half an hour in April.
+        name(&["UTC", "Asia/Shanghai", "Asia/Kathmandu", "America/New_York", "Europe/Berlin", "Australia/Lord_Howe"]),
+        name(&["USD", "JPY", "KWD"]),
     )
-        .prop_map(|(jobs, nobodys, costs, (policy, absorbs), zone)| {
+        .prop_map(|(jobs, nobodys, costs, (policy, absorbs), zone, currency)| {
             let mode = if absorbs { "mode = \"absorb\"\n" } else { "" };
             let mut march = march("", "1", &format!("{mode}{}", POLICIES[policy]));
-            march.book = PriceBook::parse(&format!("currency = \"USD\"\nzone = \"{zone}\"\n{ODD}")).unwrap().unwrap();
+            march.book =
+                PriceBook::parse(&format!("currency = \"{currency}\"\nzone = \"{zone}\"\n{ODD}")).unwrap().unwrap();
             let some = |name: &str| (name != "-").then(|| Name::from(name));
             let mut add = |attempt, state, (start, length, milli, model): (i64, i64, i64, &str), is_billed, told| {
                 // From the last of February on, so that some is cut by the month's edges in every zone.
@@ -110,8 +127,15 @@ fn any_month() -> impl Strategy<Value = (March, Zone)> {
             march.sick = attempts.iter().step_by(3).map(|attempt| attempt.key.clone()).collect();
             march.world.attempts = attempts;
             let mut items: BTreeMap<_, CostItem> = BTreeMap::new();
-            for (cents, name, model, owner) in costs {
-                let amount = CostAmount::Fixed(Money::from_micros(i128::from(cents) * 10_000, usd()));
+            let currency = march.book.currency();
+            for (cost, name, model, owner) in costs {
+                let amount = match cost {
+                    Cost::Minor(minor) => {
+                        let micros = i128::from(minor) * currency.micros_per_minor();
+                        CostAmount::Fixed(Money::from_micros(micros, currency))
+                    }
+                    Cost::PerKwh(tariff) => CostAmount::PerKwh { tariff, currency },
+                };
                 let item = CostItem { model: some(model), ..item(name, amount, some(owner).as_deref()) };
                 items.insert((name, model, owner), item);
             }
@@ -131,20 +155,26 @@ fn any_month() -> impl Strategy<Value = (March, Zone)> {
         })
 }
 
-fn worked_out(march: &March, zone: Zone, rates: Option<&AbsorbedRates>, shuffle: bool) -> Draft {
-    let slots = Slots::new(month().interval(zone), Some(&march.book), zone, None).unwrap();
+pub(super) fn worked_out(march: &March, zone: Zone, rates: Option<&AbsorbedRates>, shuffle: bool) -> Draft {
+    worked_out_of(month(), march, zone, rates, shuffle)
+}
+
+/// Another month of the same facts.
+fn worked_out_of(month: Month, march: &March, zone: Zone, rates: Option<&AbsorbedRates>, shuffle: bool) -> Draft {
+    let slots = Slots::new(month.interval(zone), Some(&march.book), zone, None).unwrap();
     let world = World { reservations: march.reservations.clone(), ..march.world.clone() };
     let mut input = world.input(&slots);
     if shuffle {
         input.cells.reverse();
     }
+    let costs: Vec<CostItem> = march.costs.iter().map(|item| CostItem { month, ..item.clone() }).collect();
     draft(&MonthOfBooks {
-        month: month(),
+        month,
         input: &input,
         slots: &slots,
         book: &march.book,
         policy: &march.policy,
-        costs: &march.costs,
+        costs: &costs,
         sick: &march.sick,
         wrongful: &march.wrongful,
         rates,
@@ -153,6 +183,30 @@ fn worked_out(march: &March, zone: Zone, rates: Option<&AbsorbedRates>, shuffle:
 
 fn of_kind(draft: &Draft, kind: EntryKind) -> impl Iterator<Item = &Entry> {
     draft.entries.iter().filter(move |entry| entry.kind() == kind)
+}
+
+/// What the platform put in, worked out for each item by itself: of energy watts × milliseconds of its cards in whole parts; none where nothing was measured.
+fn put_in(march: &March, zone: Zone) -> Vec<Option<i128>> {
+    let slots = Slots::new(month().interval(zone), Some(&march.book), zone, None).unwrap();
+    let cells = march.world.input(&slots).cells;
+    let of_item = |item: &CostItem| {
+        let tariff = match item.amount {
+            CostAmount::Fixed(amount) => return Some(amount.micros()),
+            CostAmount::PerKwh { tariff, .. } => tariff,
+        };
+        let prefix = item.model.as_deref().map_or("", |model| model.trim_end_matches('*'));
+        let is_of = |cell: &&crate::cell::Cell| cell.model.as_deref().is_some_and(|model| model.starts_with(prefix));
+        let energies = cells.iter().filter(is_of).filter_map(|cell| cell.used.as_ref()?.energy_mj);
+        let energy_mj: i128 = energies.reduce(|sum, energy| sum + energy)?;
+        let per_minor = march.book.currency().micros_per_minor();
+        // A thousandth of a currency a kilowatt-hour is 1,000 millionths for 3,600,000,000 mJ.
+        let (above, below) = (tariff.mantissa() * 1_000 * energy_mj, 3_600_000_000 * per_minor);
+        assert_eq!(tariff.scale(), 3);
+        let (minor, rest) = (above / below, above % below);
+        let up = rest * 2 > below || (rest * 2 == below && minor % 2 == 1);
+        Some((minor + i128::from(up)) * per_minor)
+    };
+    march.costs.iter().filter(|item| item.is_platforms()).map(of_item).collect()
 }
 
 proptest! {
@@ -167,7 +221,38 @@ proptest! {
         prop_assert_eq!(keys.len(), draft.entries.len());
         prop_assert!(draft.entries.iter().all(|entry| entry.amount.is_minor()));
         prop_assert!(draft.entries.iter().all(|entry| entry.list_amount.is_none_or(Money::is_minor)));
-        prop_assert!(draft.holes.is_empty() && draft.unbooked.is_empty());
+        prop_assert!(draft.holes.is_empty());
+        // Of energy that nobody measured, and of no other cost, there is no amount.
+        let is_unmeasured = |why: &String| why.ends_with("is of energy, and none was measured");
+        prop_assert!(draft.unbooked.iter().all(is_unmeasured));
+        let unmeasured = put_in(&march, zone).iter().filter(|amount| amount.is_none()).count();
+        let per_kwh = |item: &&CostItem| matches!(item.amount, CostAmount::PerKwh { .. });
+        let owners = march.costs.iter().filter(per_kwh).filter(|item| !item.is_platforms()).count();
+        prop_assert!((unmeasured..=unmeasured + owners).contains(&draft.unbooked.len()));
+        prop_assert!(draft.seen.iter().all(|part| part.seen >= CardTime::ZERO && part.seen < part.all));
+    }
+
+    /// Two months of the same facts: each entry is of its own, and together they charge what the bill of both has, also where clocks are put forward.
+    #[test]
+    fn two_months_charge_what_the_bill_of_both_comes_to((march, zone) in any_month()) {
+        prop_assume!(march.policy.mode == BillingMode::Rate && march.policy.used_basis.is_empty());
+        let months = [month(), month().next()];
+        let all = Interval::new(months[0].interval(zone).start(), months[1].interval(zone).end()).unwrap();
+        let slots = Slots::new(all, Some(&march.book), zone, None).unwrap();
+        let bill = crate::bill::charges(&march.world.input(&slots), &slots, Some(&march.book));
+        let mut charged = (0, CardTime::ZERO);
+        for month in months {
+            let draft = worked_out_of(month, &march, zone, None, false);
+            prop_assert!(draft.entries.iter().all(|entry| entry.key.original_period == month && entry.period == month));
+            for entry in of_kind(&draft, EntryKind::Charge) {
+                charged.0 += entry.amount.micros();
+                charged.1 += entry.card_time;
+            }
+        }
+        let billed: i128 = bill.iter().filter_map(|charge| charge.cost).map(Money::micros).sum();
+        let inside = march.world.stretches.iter().filter(|stretch| stretch.state == CardState::Held);
+        let held = inside.filter_map(|stretch| Some(CardTime::of(stretch.share, stretch.during.overlap(all)?))).sum();
+        prop_assert_eq!(charged, (billed, held));
     }
 
     /// LED-6: in rate mode charges add up to the bill, unless some are by use; idle lines are never below zero.
@@ -218,22 +303,18 @@ proptest! {
     fn absorb_spreads_exactly_the_cost_put_in((mut march, zone) in any_month()) {
         march.policy.mode = BillingMode::Absorb;
         let draft = worked_out(&march, zone, None, false);
-        let amount = |item: &CostItem| match item.amount {
-            CostAmount::Fixed(amount) => amount.micros(),
-            CostAmount::PerKwh { .. } => unreachable!("none is drawn"),
-        };
-        let put_in: i128 = march.costs.iter().filter(|item| item.is_platforms()).map(amount).sum();
+        let put_in = |march: &March| put_in(march, zone).into_iter().flatten().sum::<i128>();
         let come_to = |draft: &Draft| {
             total(&draft.entries) - of_kind(draft, EntryKind::CostItem).map(|entry| entry.amount.micros()).sum::<i128>()
         };
-        prop_assert_eq!(come_to(&draft), put_in);
+        prop_assert_eq!(come_to(&draft), put_in(&march));
         let frozen = AbsorbedRates::parse(&draft.rates.as_ref().unwrap().to_text()).unwrap();
         prop_assert_eq!(&worked_out(&march, zone, Some(&frozen), true), &draft);
-        // A job that turns out to have been longer leaves the sum as it is.
+        // A job that turns out to have been longer leaves the sum as it is, but for the energy that it drew.
         if let Some(stretch) = march.world.stretches.first_mut() {
             let end = stretch.during.end().checked_add_ms(7_654_321).unwrap();
             stretch.during = Interval::new(stretch.during.start(), end).unwrap();
         }
-        prop_assert_eq!(come_to(&worked_out(&march, zone, Some(&frozen), false)), put_in);
+        prop_assert_eq!(come_to(&worked_out(&march, zone, Some(&frozen), false)), put_in(&march));
     }
 }
