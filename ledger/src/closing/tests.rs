@@ -131,6 +131,82 @@ async fn t14_a_late_job_changes_no_closed_byte_and_is_a_correction_in_the_open_m
     assert_eq!(verdict.checks.len(), 20, "four of them are of closed months");
 }
 
+/// Closes a month by another policy than the default. Refusals come back as they are said.
+async fn close_by(pool: &Pool, month: Month, policy: &str, sign_off: Option<&str>) -> Result<Closing, Vec<Refusal>> {
+    let (book, parsed) = (book(), BillingPolicy::parse(policy).unwrap());
+    let request = CloseRequest { policy: policy.to_owned(), ..request(month, sign_off) };
+    match pool.ledger.close(&request, Terms { book: &book, policy: &parsed }).await.unwrap() {
+        CloseOutcome::Done(closing) => Ok(*closing),
+        CloseOutcome::Refused(refusals) => Err(refusals),
+    }
+}
+
+fn sum_of(entries: &[Entry]) -> String {
+    let zero = Money::zero(book().currency());
+    entries.iter().fold(zero, |sum, entry| sum + entry.amount).to_minor_string()
+}
+
+/// A month's 1,000.00 are spread over its jobs. A late job costs the frozen rate, and what that is too much goes back: April's corrections come to nothing, March to
+/// the cost put in, to the byte as it was signed, and nothing is corrected twice.
+#[tokio::test]
+async fn a_month_closed_in_absorb_mode_comes_to_the_cost_put_in_also_with_a_late_job() {
+    let pool = Pool::booked().await;
+    let rent = CostItem {
+        month: march(),
+        name: "rent".into(),
+        org: None,
+        project: None,
+        user: None,
+        cluster: None,
+        pool: None,
+        model: None,
+        quantity: None,
+        amount: CostAmount::Fixed(Money::from_micros(1_000_000_000, book().currency())),
+        reason: None,
+    };
+    pool.ledger.import_costs("costs", vec![rent], vec![]).await.unwrap();
+    let policy = "mode = \"absorb\"\n";
+    let closing = close_by(&pool, march(), policy, Some("a part of a month")).await.unwrap();
+    let march_as_signed = billed(&pool, march()).await;
+    assert_eq!(sum_of(&entries(&march_as_signed)), "1000.00");
+    let signed = canonical_csv(&march_as_signed.statements);
+    assert_eq!(sha256_of(&signed), closing.sha256);
+
+    import(&pool, vec![job("lab 1000 late a1 1 2026-03-03T06:00:00 2026-03-03T07:00:00")]).await;
+    assert_eq!(canonical_csv(&billed(&pool, march()).await.statements), signed);
+    let april = entries(&billed(&pool, march().next()).await);
+    assert_eq!(sum_of(&april), "0.00");
+    let projects: HashSet<&str> = april.iter().filter_map(|entry| entry.key.project.as_deref()).collect();
+    assert_eq!(projects, HashSet::from(["late", "over-under-recovery"]));
+    close_by(&pool, march().next(), "", Some("nothing else is known of it")).await.unwrap();
+    assert_eq!(entries(&billed(&pool, march().next().next()).await), []);
+    let verdict = pool.ledger.verify(Some(&book()), None).await.unwrap();
+    assert!(verdict.holds(), "{:?}", verdict.faults);
+}
+
+/// Nobody saw the cards of `acme` at work, whose queue is charged by use: its month comes to nothing, and isn't closed so without a reason.
+#[tokio::test]
+async fn a_month_that_is_charged_by_use_and_that_nobody_saw_is_refused_without_a_reason() {
+    let pool = Pool::booked().await;
+    let policy = "[[used_basis]]\nqueue = \"main\"\n";
+    let refusals = close_by(&pool, march(), policy, None).await.unwrap_err();
+    let seen = refusals.iter().find(|refusal| matches!(refusal, Refusal::Seen { .. })).expect("it says so");
+    assert!(seen.yields_to_sign_off());
+    let said = "0 % of the card-time of org acme that is charged by use was seen, and 95 % has to be";
+    assert_eq!(seen.to_string(), said);
+    let lenient = format!("[statement]\nminimum_seen = \"0\"\n{policy}");
+    let refusals = close_by(&pool, march(), &lenient, None).await.unwrap_err();
+    assert!(!refusals.iter().any(|refusal| matches!(refusal, Refusal::Seen { .. })), "{refusals:?}");
+    let closing = close_by(&pool, march(), policy, Some("the exporter was broken")).await.unwrap();
+    assert_eq!(closing.amount.to_minor_string(), "0.00");
+    let closed = billed(&pool, march()).await;
+    assert!(closed.seen.is_empty(), "it was signed");
+    let hours = "card-hours that nobody saw are not charged";
+    assert!(entries(&closed).iter().all(|entry| entry.reason.as_deref().is_some_and(|reason| reason.ends_with(hours))));
+    let verdict = pool.ledger.verify(Some(&book()), None).await.unwrap();
+    assert!(verdict.holds(), "{:?}", verdict.faults);
+}
+
 /// The month keeps its prices and its owners, whatever is written into the price book or said of a job later.
 #[tokio::test]
 async fn a_closed_month_keeps_the_prices_and_the_owners_that_it_was_closed_with() {

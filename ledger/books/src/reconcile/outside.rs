@@ -63,6 +63,8 @@ pub enum Cause {
     Suspended,
     /// A part of a card: exact here, a whole card there.
     Shares,
+    /// Unused time of a reservation, which Slurm charges to those that may use it: at most what the books have of it.
+    ReservedUnused,
     /// The report has the same line several times over.
     CountedTwice,
     /// The job was still running when one of the two looked.
@@ -81,7 +83,7 @@ pub enum Cause {
 
 impl Cause {
     /// All of them, in the order of the columns.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::BilledOtherwise,
         Self::CorrectedLater,
         Self::Window,
@@ -89,6 +91,7 @@ impl Cause {
         Self::Lifetime,
         Self::Suspended,
         Self::Shares,
+        Self::ReservedUnused,
         Self::CountedTwice,
         Self::StillOpen,
         Self::NotInTheirs,
@@ -108,6 +111,7 @@ impl Cause {
             Self::Lifetime => "lifetime",
             Self::Suspended => "suspended",
             Self::Shares => "shares",
+            Self::ReservedUnused => "reserved_unused",
             Self::CountedTwice => "counted_twice",
             Self::StillOpen => "still_open",
             Self::NotInTheirs => "not_in_theirs",

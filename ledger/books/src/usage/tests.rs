@@ -67,6 +67,30 @@ fn an_outage_is_held_and_not_billed() {
 }
 
 proptest! {
+    /// However outages overlap, each second of one is held and not billed once. Counted second by second over half an hour.
+    #[test]
+    fn overlapping_outages_are_their_union(
+        outages in prop::collection::vec((0i64..1_800, 1i64..900, any::<bool>()), 0..6),
+        (start, length) in (0i64..1_200, 1i64..600),
+    ) {
+        let second = |at: i64| Timestamp::from_unix_ms(at * 1_000);
+        let listed = |(from, length, is_elsewhere): &(i64, i64, bool)| Outage {
+            cluster: "c".into(),
+            during: Interval::new(second(*from), second(from + length)).unwrap(),
+            nodes: vec![if *is_elsewhere { "n2" } else { "n1" }.into()],
+            cards: None,
+            reason: None,
+        };
+        let cluster = Cluster { outages: outages.iter().map(listed).collect(), ..Cluster::default() };
+        let frame = Frame { grouping: Grouping::Cluster, serves_from: None, horizon: None };
+        let (held, _) = holdings(vec![claim("a", CardShare::PARTS_PER_CARD, start * 1_000, (start + length) * 1_000)]);
+        let rows = usage(&[("c".into(), (cluster, frame))].into(), &held, &[days(0, 1)]).held(0, &held);
+        let billed: CardTime = rows.iter().map(|row| row.billed_time).sum();
+        let is_out = |at: &i64| outages.iter().any(|(from, length, elsewhere)| !elsewhere && (*from..from + length).contains(at));
+        let seconds = (start..start + length).filter(|at| !is_out(at)).count();
+        prop_assert_eq!(billed.part_ms(), seconds as i128 * 1_000 * i128::from(CardShare::PARTS_PER_CARD));
+    }
+
     /// LED-7: buckets cut a holding and lose nothing; days worked out alone are the days worked out together.
     #[test]
     fn buckets_keep_every_part_and_days_stand_alone(

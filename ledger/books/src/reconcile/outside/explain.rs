@@ -3,6 +3,7 @@
 use super::{Cause, Explained, Hours, Parts, TheirLine, Theirs, Tool, Who, stretch};
 use crate::cell::Cell;
 use crate::report::{ReportAttempt, ReportInput};
+use crate::site::Reservation;
 use crate::slots::{Era, Slots};
 use cardhour_domain::{AttemptKey, CardShare, CardState, CardTime, Interval, Name, Timestamp, Zone};
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,6 +29,8 @@ const MOST_COPIES: i128 = 4;
 pub struct Billed {
     /// Of each attempt: what is billed, and what would be by what is known today.
     by_key: Option<BTreeMap<AttemptKey, [CardTime; 2]>>,
+    /// What nobody held under reservations, by whose those are.
+    reserved: BTreeMap<Who, CardTime>,
 }
 
 /// What is billed less what records claim, by cause.
@@ -60,12 +63,24 @@ impl Billed {
                 }
             }
         }
-        Self { by_key: Some(by_key) }
+        let mut reserved: BTreeMap<Who, CardTime> = BTreeMap::new();
+        let known = live.unwrap_or(input);
+        for cell in known.cells.iter().filter(|cell| slots.slot(cell.slot).era == Era::Shown) {
+            let of = cell.set_aside.filter(|_| cell.state == CardState::Reserved);
+            if let Some(Reservation { cluster, project: project @ Some(_), user, .. }) =
+                of.map(|number| &known.reservations[number as usize])
+            {
+                let cluster = Some(cluster.clone());
+                let who = Who { cluster, project: project.clone(), user: user.clone(), job: None };
+                *reserved.entry(who).or_default() += cell.card_time;
+            }
+        }
+        Self { by_key: Some(by_key), reserved }
     }
 
     /// Where usage can't be cut so: then what records claim stands for it.
     pub const fn unknown() -> Self {
-        Self { by_key: None }
+        Self { by_key: None, reserved: BTreeMap::new() }
     }
 
     /// Billed less claimed.
@@ -113,9 +128,18 @@ pub fn explain(ours: &[ReportAttempt], theirs: &Theirs, frame: &Frame, billed: &
             None => alone.entry(who_of(attempt, theirs)).or_default().push(attempt),
         }
     }
+    // Of one reservation no more is charged than it has, to however many.
+    let mut reserved = billed.reserved.clone();
     let of_theirs = theirs.lines.iter().zip(taken).map(|(line, attempts)| {
-        let side = Side { tool: theirs.tool, unit: theirs.unit, hours: &hours, frame, billed };
-        side.line(line, &attempts)
+        let side = Side {
+            tool: theirs.tool,
+            unit: theirs.unit,
+            hours: &hours,
+            frame,
+            billed,
+            one_cluster: one_cluster.is_one,
+        };
+        side.line(line, &attempts, &mut reserved)
     });
     let of_ours = alone.into_iter().map(|(who, attempts)| {
         let mut parts = Parts::default();
@@ -235,10 +259,12 @@ struct Side<'a> {
     hours: &'a TheirHours,
     frame: &'a Frame,
     billed: &'a Billed,
+    /// Names of clusters tell nothing.
+    one_cluster: bool,
 }
 
 impl Side<'_> {
-    fn line(&self, line: &TheirLine, attempts: &[&ReportAttempt]) -> Explained {
+    fn line(&self, line: &TheirLine, attempts: &[&ReportAttempt], reserved: &mut BTreeMap<Who, CardTime>) -> Explained {
         let mut parts = Parts::default();
         let unit = CardTime::from_part_ms(self.unit.part_ms() * i128::from(line.figures));
         let [asked, local, there] = self.hours.of_all(attempts, self.frame);
@@ -264,12 +290,17 @@ impl Side<'_> {
         }
         let attempts = attempts.as_slice();
         if attempts.is_empty() {
+            let unused = self.reserved(line, rest, unit, reserved);
+            take(&mut rest, Cause::ReservedUnused, unused);
             let cause = if line.is_idle { Cause::Idle } else { Cause::NotInOurs };
-            take(&mut rest, cause, CardTime::ZERO - line.time);
+            let all = CardTime::ZERO - line.time - unused;
+            take(&mut rest, cause, all);
         } else {
             take(&mut rest, Cause::Shares, self.shares(line, attempts));
             take(&mut rest, Cause::Suspended, line.suspended);
             take(&mut rest, Cause::Lifetime, self.lifetime(line, attempts));
+            let unused = self.reserved(line, rest, unit, reserved);
+            take(&mut rest, Cause::ReservedUnused, unused);
             if !is_rounding(rest, unit) && self.may_be_open(line, attempts, rest, unit) {
                 let all = rest;
                 take(&mut rest, Cause::StillOpen, all);
@@ -289,6 +320,33 @@ impl Side<'_> {
             parts,
             billing: line.billing.clone(),
         }
+    }
+
+    /// What they have more, as far as unused time of reservations of the line's account is left for it; below zero. What it takes is left for no other line.
+    fn reserved(
+        &self,
+        line: &TheirLine,
+        rest: CardTime,
+        unit: CardTime,
+        reserved: &mut BTreeMap<Who, CardTime>,
+    ) -> CardTime {
+        let mut missing = CardTime::ZERO - rest;
+        if self.tool != Tool::Sreport || is_rounding(rest, unit) || missing <= CardTime::ZERO {
+            return CardTime::ZERO;
+        }
+        let mut taken = CardTime::ZERO;
+        for (who, left) in reserved {
+            let is_there = self.one_cluster || line.who.cluster.is_none() || line.who.cluster == who.cluster;
+            // A reservation of an account is charged to its users, or to the account as a whole.
+            let may_use = line.who.user.is_none() || who.user.is_none() || line.who.user == who.user;
+            if is_there && line.who.project == who.project && may_use {
+                let part = missing.min(*left);
+                *left = *left - part;
+                missing = missing - part;
+                taken += part;
+            }
+        }
+        CardTime::ZERO - taken
     }
 
     /// Parts of cards less the whole cards that Slurm counts for them, over their hours.

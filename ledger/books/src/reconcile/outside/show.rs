@@ -105,11 +105,11 @@ fn billed(billing: Option<&Billing>) -> [Value; 4] {
 
 /// The causes that there can be beside a tool, in the order of the columns.
 fn causes_of(tool: Tool) -> Vec<Cause> {
-    use Cause::{CountedTwice, Idle, Lifetime, Shares, Suspended, TimeZone};
+    use Cause::{CountedTwice, Idle, Lifetime, ReservedUnused, Shares, Suspended, TimeZone};
     let never: &[Cause] = match tool {
         Tool::Sreport => &[Lifetime, Suspended, Idle],
-        Tool::Sacct => &[TimeZone, Lifetime, Idle],
-        Tool::OpenCost => &[TimeZone, Suspended, Shares],
+        Tool::Sacct => &[TimeZone, Lifetime, ReservedUnused, Idle],
+        Tool::OpenCost => &[TimeZone, Suspended, Shares, ReservedUnused],
     };
     debug_assert!(!never.contains(&CountedTwice), "any report can have a row twice");
     Cause::ALL.into_iter().filter(|cause| !never.contains(cause)).collect()
@@ -151,6 +151,9 @@ fn words(cause: Cause, tool: Tool) -> &'static str {
         }
         (Cause::Suspended, _) => "suspended: its cards stay held, and sacct leaves it out of the elapsed time",
         (Cause::Shares, _) => "a part of a card is that part here; Slurm counts a whole card for it",
+        (Cause::ReservedUnused, _) => {
+            "set aside by a reservation and held by nobody: Slurm charges it to those that may use it, at most what the books have of it"
+        }
         (Cause::CountedTwice, _) => {
             "the report has exactly twice, three or four times what was held: two sources of the same rows"
         }
