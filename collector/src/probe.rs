@@ -21,4 +21,4 @@ pub use heartbeat::{Calls, Heartbeat, Hung, Watchdog};
 pub use readings::{
     CardListing, DeadCard, DeviceId, DeviceReading, MigPlace, RingEntry, RingRead, Rows, SeenVgpu, TickReadings,
 };
-pub use state::{DeviceState, EccState, GpmState, HealthState};
+pub use state::{DeviceState, EccState, GpmState, HealthState, NvLinksState};

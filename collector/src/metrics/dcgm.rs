@@ -56,7 +56,7 @@ const fn metric(
 }
 
 /// Help as in dcgm-exporter's `default-counters.csv`.
-const METRICS: [Metric; 46] = [
+const METRICS: [Metric; 53] = [
     metric("DCGM_FI_DEV_SM_CLOCK", "gauge", "SM clock frequency (in MHz).", Of::Board, |d| whole(d.state.sm_clock_mhz)),
     metric("DCGM_FI_DEV_MEM_CLOCK", "gauge", "Memory clock frequency (in MHz).", Of::Board, |d| {
         whole(d.state.memory_clock_mhz)
@@ -179,6 +179,51 @@ const METRICS: [Metric; 46] = [
     metric("DCGM_FI_DEV_ROW_REMAP_PENDING", "gauge", "Whether remapping of rows is pending.", Of::Board, |d| {
         mark(d.state.health.is_remap_pending)
     }),
+    metric(
+        "DCGM_FI_DEV_RETIRED_SBE",
+        "counter",
+        "Total number of retired pages due to single-bit errors.",
+        Of::Board,
+        |d| count(d.state.health.retired_single_bit_pages),
+    ),
+    metric(
+        "DCGM_FI_DEV_RETIRED_DBE",
+        "counter",
+        "Total number of retired pages due to double-bit errors.",
+        Of::Board,
+        |d| count(d.state.health.retired_double_bit_pages),
+    ),
+    metric("DCGM_FI_DEV_RETIRED_PENDING", "counter", "Total number of pages pending retirement.", Of::Board, |d| {
+        mark(d.state.health.is_retire_pending)
+    }),
+    metric(
+        "DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL",
+        "counter",
+        "Total number of NVLink flow-control CRC errors.",
+        Of::Board,
+        |d| count(d.state.health.nvlinks.crc_flit_errors_total),
+    ),
+    metric(
+        "DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL",
+        "counter",
+        "Total number of NVLink data CRC errors.",
+        Of::Board,
+        |d| count(d.state.health.nvlinks.crc_data_errors_total),
+    ),
+    metric(
+        "DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL",
+        "counter",
+        "Total number of NVLink retries.",
+        Of::Board,
+        |d| count(d.state.health.nvlinks.replays_total),
+    ),
+    metric(
+        "DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL",
+        "counter",
+        "Total number of NVLink recovery errors.",
+        Of::Board,
+        |d| count(d.state.health.nvlinks.recoveries_total),
+    ),
     metric(
         "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL",
         "counter",

@@ -20,7 +20,7 @@ const fn figure(family: Family, value: fn(&Device) -> Option<f64>) -> Figure {
 }
 
 /// What only a board has.
-const CARD: [Figure; 27] = [
+const CARD: [Figure; 28] = [
     figure(gauge("cardhour_card_up", "", "1 while the card answers, 0 while it is lost or the driver away"), |d| {
         Some(f64::from(u8::from(d.silence().is_none())))
     }),
@@ -85,6 +85,10 @@ const CARD: [Figure; 27] = [
     figure(gauge("cardhour_card_row_remap_failed", "", "1 once a row could not be replaced: change the card"), |d| {
         mark(d.state.health.is_remap_failed)
     }),
+    figure(
+        gauge("cardhour_card_page_retirement_pending", "", "1 while pages of memory wait to be retired at a reset"),
+        |d| mark(d.state.health.is_retire_pending),
+    ),
     figure(
         gauge(
             "cardhour_card_recovery_action",
@@ -176,6 +180,12 @@ const SM_ACTIVE: Family = gauge(
 const DEVICE_INFO: Family = gauge("cardhour_device_info", "", "What a device is");
 const ECC: Family = counter("cardhour_card_ecc_errors", "", "Memory errors since the driver was loaded");
 const ECC_OF_LIFE: Family = counter("cardhour_card_ecc_lifetime_errors", "", "Memory errors over the card's life");
+const RETIRED: Family =
+    counter("cardhour_card_retired_pages", "", "Pages of memory retired, by what made it needful: before Ampere");
+const NVLINKS: Family =
+    gauge("cardhour_card_nvlinks", "", "Links to other cards that work, and that there are and don't");
+const NVLINK_ERRORS: Family =
+    counter("cardhour_card_nvlink_errors", "", "Errors of all links to other cards, since the driver was loaded");
 const REMAPPED: Family =
     counter("cardhour_card_remapped_rows", "", "Rows of memory replaced over the card's life, by what made it needful");
 const XIDS: Family =
@@ -239,6 +249,33 @@ pub fn write(families: &mut Families<'_>, snapshot: &Snapshot, about: &About) ->
             .filter_map(|(cause, rows)| Some((&*n.card, Some(("cause", cause)), count(rows)?)))
     });
     families.write(REMAPPED, remapped)?;
+    let retired = cards.iter().flat_map(|n| {
+        let health = &n.device.state.health;
+        [("single_bit", health.retired_single_bit_pages), ("double_bit", health.retired_double_bit_pages)]
+            .into_iter()
+            .filter_map(|(cause, pages)| Some((&*n.card, Some(("cause", cause)), count(pages)?)))
+    });
+    families.write(RETIRED, retired)?;
+    let links = cards.iter().flat_map(|n| {
+        let links = &n.device.state.health.nvlinks;
+        [("up", links.up), ("down", links.down)]
+            .into_iter()
+            .filter_map(|(state, links)| Some((&*n.card, Some(("state", state)), f64::from(links.seen()?))))
+    });
+    families.write(NVLINKS, links)?;
+    let link_errors = cards.iter().flat_map(|n| {
+        let links = &n.device.state.health.nvlinks;
+        let all = [
+            ("crc_flit", links.crc_flit_errors_total),
+            ("crc_data", links.crc_data_errors_total),
+            ("crc", links.crc_errors_total),
+            ("replay", links.replays_total),
+            ("recovery", links.recoveries_total),
+            ("ecc_data", links.ecc_data_errors_total),
+        ];
+        all.into_iter().filter_map(|(kind, errors)| Some((&*n.card, Some(("kind", kind)), count(errors)?)))
+    });
+    families.write(NVLINK_ERRORS, link_errors)?;
     let throttled =
         cards.iter().filter_map(|n| Some((n, n.device.state.throttle_reasons_bits.seen()?))).flat_map(|(n, bits)| {
             let is_on = move |bit: u64| f64::from(u8::from(bits & bit != 0));

@@ -112,6 +112,14 @@ pub struct HealthState {
     pub is_remap_failed: Reading<bool>,
     /// What the driver wants done: 0 nothing, 1 reset, 2 reboot, 3 drain peers, 4 drain and reset, 5 IMEX.
     pub recovery_action: Reading<u64>,
+    /// Pages retired for single-bit errors: before Ampere, where no rows are replaced.
+    pub retired_single_bit_pages: Reading<u64>,
+    /// Pages retired for a double-bit error.
+    pub retired_double_bit_pages: Reading<u64>,
+    /// Pages wait to be retired at the next reset.
+    pub is_retire_pending: Reading<bool>,
+    /// Its links to other cards.
+    pub nvlinks: NvLinksState,
     /// Packets that PCIe had to send again.
     pub pcie_replays_total: Reading<u64>,
     /// Generation of its PCIe link.
@@ -135,6 +143,43 @@ pub struct EccState {
     pub corrected_aggregate_total: Reading<u64>,
     /// Uncorrected, over the card's life.
     pub uncorrected_aggregate_total: Reading<u64>,
+}
+
+/// Links of a card to other cards, all of them together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NvLinksState {
+    /// Links that work.
+    pub up: Reading<u32>,
+    /// Links that there are and that don't work.
+    pub down: Reading<u32>,
+    /// Checksums of flow control that were wrong. Before Hopper.
+    pub crc_flit_errors_total: Reading<u64>,
+    /// Checksums of data that were wrong. Before Hopper.
+    pub crc_data_errors_total: Reading<u64>,
+    /// Checksums that were wrong, of which kind the driver doesn't say. From Hopper on.
+    pub crc_errors_total: Reading<u64>,
+    /// What had to be sent again.
+    pub replays_total: Reading<u64>,
+    /// How often a link had to be trained anew.
+    pub recoveries_total: Reading<u64>,
+    /// Data that was wrong in spite of its checksum, on chips that count it.
+    pub ecc_data_errors_total: Reading<u64>,
+}
+
+impl NvLinksState {
+    /// One in which everything is missing for one reason.
+    pub const fn missing(gap: Gap) -> Self {
+        Self {
+            up: Reading::Missing(gap),
+            down: Reading::Missing(gap),
+            crc_flit_errors_total: Reading::Missing(gap),
+            crc_data_errors_total: Reading::Missing(gap),
+            crc_errors_total: Reading::Missing(gap),
+            replays_total: Reading::Missing(gap),
+            recoveries_total: Reading::Missing(gap),
+            ecc_data_errors_total: Reading::Missing(gap),
+        }
+    }
 }
 
 impl DeviceState {
@@ -208,6 +253,10 @@ impl HealthState {
             remapped_uncorrectable_rows: Reading::Missing(gap),
             is_remap_pending: Reading::Missing(gap),
             is_remap_failed: Reading::Missing(gap),
+            retired_single_bit_pages: Reading::Missing(gap),
+            retired_double_bit_pages: Reading::Missing(gap),
+            is_retire_pending: Reading::Missing(gap),
+            nvlinks: NvLinksState::missing(gap),
             recovery_action: Reading::Missing(gap),
             pcie_replays_total: Reading::Missing(gap),
             pcie_link_generation: Reading::Missing(gap),

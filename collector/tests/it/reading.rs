@@ -5,6 +5,7 @@ mod budget;
 mod cases;
 mod figures;
 mod gone;
+mod health;
 mod pitfalls;
 mod stage;
 mod story;

@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Preset {
     pub model: &'static str,
-    /// NVML's number of the architecture: 6 Turing, 7 Ampere, 8 Ada, 9 Hopper, 10 Blackwell.
+    /// NVML's number of the architecture: 5 Volta, 6 Turing, 7 Ampere, 8 Ada, 9 Hopper, 10 Blackwell.
     pub architecture: u32,
     pub compute: (i32, i32),
     pub memory_mib: u64,
@@ -47,6 +47,16 @@ pub(crate) fn preset(name: &str) -> Option<Preset> {
             reserved_mib: 438,
             power_limit_w: 70,
             multiprocessors: 40,
+            ..DATACENTRE
+        },
+        "v100" => Preset {
+            model: "Tesla V100-SXM2-32GB",
+            architecture: 5,
+            compute: (7, 0),
+            memory_mib: 32_768,
+            power_limit_w: 300,
+            multiprocessors: 80,
+            links: 6,
             ..DATACENTRE
         },
         "a100" => Preset {

@@ -168,6 +168,16 @@ pub(crate) struct Health {
     pub recovery_action: u32,
     pub throttle_reasons: u64,
     pub pcie_replays: u32,
+    pub retired_single_bit: u32,
+    pub retired_double_bit: u32,
+    pub retire_pending: u32,
+    /// Links that are down, by number.
+    pub nvlinks_down: Vec<u32>,
+    pub nvlink_crc_flit: u64,
+    pub nvlink_crc_data: u64,
+    pub nvlink_replay: u64,
+    pub nvlink_recovery: u64,
+    pub nvlink_ecc_data: u64,
 }
 
 /// Something that goes wrong.
@@ -457,6 +467,14 @@ impl Scenario {
             }
         }
         for (number, card) in cards.iter().enumerate() {
+            if let Some(link) =
+                card.health.iter().flat_map(|h| &h.nvlinks_down).find(|link| **link >= card.preset.links)
+            {
+                return Err(format!(
+                    "card {number}: health: nvlinks_down: {link}: it has {} links, from 0",
+                    card.preset.links
+                ));
+            }
             if !card.health.windows(2).all(|pair| pair[0].at_s < pair[1].at_s) {
                 return Err(format!("card {number}: health: entries ascend in time"));
             }

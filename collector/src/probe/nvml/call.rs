@@ -45,6 +45,8 @@ pub enum Call {
     MpsProcesses,
     Ecc,
     PcieLink,
+    NvLinkState,
+    NvLinkErrors,
     ActiveVgpus,
     Vgpu,
     EventSet,
@@ -54,7 +56,7 @@ pub enum Call {
 
 impl Call {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 40] = [
+    pub const ALL: [Self; 42] = [
         Self::Init,
         Self::DriverVersion,
         Self::DeviceCount,
@@ -90,6 +92,8 @@ impl Call {
         Self::MpsProcesses,
         Self::Ecc,
         Self::PcieLink,
+        Self::NvLinkState,
+        Self::NvLinkErrors,
         Self::ActiveVgpus,
         Self::Vgpu,
         Self::EventSet,
@@ -109,7 +113,7 @@ impl Call {
             Self::MigHandle => "nvmlDeviceGetMigDeviceHandleByIndex",
             Self::MigIdentity => "nvmlDeviceGetGpuInstanceId",
             Self::ProfileInfo => "nvmlDeviceGetGpuInstanceProfileInfo",
-            Self::FieldValues => "nvmlDeviceGetFieldValues",
+            Self::FieldValues | Self::NvLinkErrors => "nvmlDeviceGetFieldValues",
             Self::Energy => "nvmlDeviceGetTotalEnergyConsumption",
             Self::Power => "nvmlDeviceGetPowerUsage",
             Self::PowerLimit => "nvmlDeviceGetEnforcedPowerLimit",
@@ -134,6 +138,7 @@ impl Call {
             Self::MpsProcesses => "nvmlDeviceGetMPSComputeRunningProcesses",
             Self::Ecc => "nvmlDeviceGetTotalEccErrors",
             Self::PcieLink => "nvmlDeviceGetCurrPcieLinkWidth",
+            Self::NvLinkState => "nvmlDeviceGetNvLinkState",
             Self::ActiveVgpus => "nvmlDeviceGetActiveVgpus",
             Self::Vgpu => "nvmlVgpuInstanceGetVmID",
             Self::EventSet => "nvmlEventSetCreate",

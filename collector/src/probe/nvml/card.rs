@@ -1,6 +1,7 @@
 //! One physical card, while the library is loaded: what is asked of it each tick.
 
 mod health;
+mod nvlinks;
 mod rings;
 mod sensors;
 mod sleep;

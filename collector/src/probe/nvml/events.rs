@@ -5,6 +5,7 @@ use super::card::Card;
 use super::fault::{Fault, code};
 use super::raw::{EventSet, RawEvent};
 use super::roster::Roster;
+use super::slices::Mode;
 use crate::probe::pci::Bus;
 use crate::probe::{DeviceId, Moment};
 use cardhour_domain::{EventKind, Name, Reading};
@@ -114,6 +115,19 @@ pub fn judge_health(card: &Card<'_>, roster: &mut Roster, at: Moment) {
         if failed && !told.is_remap_failed {
             worse.push((None, "a row of memory could not be replaced: change the card"));
         }
+    }
+    if let Reading::Seen(pending) = health.is_retire_pending {
+        now.is_retire_pending = pending;
+        if pending && !told.is_retire_pending {
+            worse.push((None, "pages of memory wait to be retired: reset the card"));
+        }
+    }
+    // Cutting a card may take its links away, and that is no fault.
+    now.links_up = health.nvlinks.up.seen().or(told.links_up).filter(|_| card.mode != Mode::On);
+    if let (Some(before), Some(up)) = (told.links_up, now.links_up)
+        && up < before
+    {
+        worse.push((Some(i64::from(before - up)), "links to other cards went down"));
     }
     if let Reading::Seen(action) = health.recovery_action {
         now.recovery_action = action;

@@ -76,6 +76,10 @@ pub struct ToldHealth {
     pub is_remap_pending: bool,
     /// A row could not be replaced.
     pub is_remap_failed: bool,
+    /// Pages wait to be retired.
+    pub is_retire_pending: bool,
+    /// Links to other cards that worked; none before they were seen, and while the card is cut.
+    pub links_up: Option<u32>,
     /// What the driver wants done.
     pub recovery_action: u64,
     /// Missing on the bus.

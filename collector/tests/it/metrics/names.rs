@@ -173,8 +173,50 @@ fn every_name_is_in_the_documentation_and_every_documented_name_is_known() {
     let page = node.page_when("an error of the driver", |page| !page.values("cardhour_card_last_xid", &[]).is_empty());
     let served: BTreeSet<&str> = page.lines().map(name_of).collect();
     assert_eq!(served.difference(&documented).collect::<Vec<_>>(), Vec::<&&str>::new(), "not in docs/metrics.md");
-    // Needs a pod or a job with a declared share; virtual GPUs; a card that never answered.
-    let elsewhere = ["cardhour_holder_share_ratio", "cardhour_card_active_vgpus", "cardhour_collector_dead_card_info"];
+    // Needs a pod or a job with a declared share; virtual GPUs; a card that never answered; one from before Ampere, below.
+    let elsewhere = [
+        "cardhour_holder_share_ratio",
+        "cardhour_card_active_vgpus",
+        "cardhour_collector_dead_card_info",
+        "cardhour_card_retired_pages_total",
+        "cardhour_card_page_retirement_pending",
+    ];
     let unknown: Vec<_> = documented.difference(&served).filter(|name| !elsewhere.contains(name)).collect();
     assert_eq!(unknown, Vec::<&&str>::new(), "not served");
+}
+
+/// Volta has links whose errors are summed up, and pages that are retired.
+#[test]
+fn links_and_retired_pages_are_there_under_both_names() {
+    let page = Node::dcgm(
+        "[[card]]\npreset = \"v100\"\n[[card.health]]\nnvlinks_down = [5]\nnvlink_crc_flit = 7\nnvlink_crc_data = 11\nnvlink_replay = 5\n\
+         nvlink_recovery = 2\nretired_single_bit = 3\nretired_double_bit = 1\nretire_pending = 1\n",
+    )
+    .read_page();
+    let of = |name: &str, key: &'static str, value: &str| page.values(name, &[(key, value)]);
+    // Six links, of which one is down.
+    assert_eq!(
+        (of("cardhour_card_nvlinks", "state", "up"), of("cardhour_card_nvlinks", "state", "down")),
+        (vec![5.0], vec![1.0])
+    );
+    for (kind, dcgm, errors) in [
+        ("crc_flit", "CRC_FLIT", 7.0),
+        ("crc_data", "CRC_DATA", 11.0),
+        ("replay", "REPLAY", 5.0),
+        ("recovery", "RECOVERY", 2.0),
+    ] {
+        assert_eq!(of("cardhour_card_nvlink_errors_total", "kind", kind), [errors]);
+        assert_eq!(of(&format!("DCGM_FI_DEV_NVLINK_{dcgm}_ERROR_COUNT_TOTAL"), "gpu", "0"), [errors]);
+    }
+    for kind in ["crc", "ecc_data"] {
+        assert_eq!(of("cardhour_card_nvlink_errors_total", "kind", kind), [0.0; 0]);
+    }
+    for (cause, dcgm, pages) in [("single_bit", "SBE", 3.0), ("double_bit", "DBE", 1.0)] {
+        assert_eq!(of("cardhour_card_retired_pages_total", "cause", cause), [pages]);
+        assert_eq!(of(&format!("DCGM_FI_DEV_RETIRED_{dcgm}"), "gpu", "0"), [pages]);
+    }
+    assert_eq!(of("cardhour_card_page_retirement_pending", "card_uuid", CARD[0]), [1.0]);
+    assert_eq!(of("DCGM_FI_DEV_RETIRED_PENDING", "gpu", "0"), [1.0]);
+    assert_eq!(page.values("cardhour_card_remapped_rows_total", &[]), [0.0; 0]);
+    assert_eq!(page.values("DCGM_FI_DEV_ROW_REMAP_PENDING", &[]), [0.0; 0]);
 }

@@ -208,10 +208,12 @@ device_call! {
 device_call! {
     nvmlDeviceGetNvLinkState(library, now, device, link: c_uint, is_active: *mut nvmlEnableState_t) {
         let (_, card) = library.card(device, now)?;
-        if link >= 18 {
-            return Err(INVALID);
+        match card.preset.links {
+            0 => return Err(NOT_SUPPORTED),
+            links if link >= links => return Err(INVALID),
+            _ => {}
         }
-        unsafe { put(is_active, u32::from(link < card.preset.links)) }
+        unsafe { put(is_active, u32::from(!card.health_at(now).nvlinks_down.contains(&link))) }
     }
 }
 
@@ -329,7 +331,28 @@ fn field(library: &Library, device: usize, now: i64, id: u32, scope: u32) -> Res
             _ => Err(INVALID),
         }
     };
+    // Errors of links: in sums before Hopper, by link from then on, all of them on the first.
+    let has_sums = card.preset.links > 0 && card.preset.architecture < 9;
+    let of_link = |count: u64| match scope {
+        link if card.preset.architecture < 9 || link >= card.preset.links => Err(NOT_SUPPORTED),
+        link => Ok(Value::Ull(if link == 0 { count } else { 0 })),
+    };
+    // Pages are retired before Ampere, rows replaced from then on.
+    let has_rows = card.preset.architecture >= 7;
+    let has_pages = !has_rows && card.preset.has_ecc;
     Ok(match old {
+        29 if has_pages => Value::Uint(health.retired_single_bit),
+        30 if has_pages => Value::Uint(health.retired_double_bit),
+        31 if has_pages => Value::Uint(health.retire_pending),
+        38 if has_sums => Value::Ull(health.nvlink_crc_flit),
+        45 if has_sums => Value::Ull(health.nvlink_crc_data),
+        52 if has_sums => Value::Ull(health.nvlink_replay),
+        59 if has_sums => Value::Ull(health.nvlink_recovery),
+        160 if has_sums && has_rows => Value::Ull(health.nvlink_ecc_data),
+        91 if card.preset.links > 0 => Value::Uint(card.preset.links),
+        161 => of_link(health.nvlink_replay)?,
+        162 => of_link(health.nvlink_recovery)?,
+        163 => of_link(health.nvlink_crc_flit)?,
         number @ (74 | 76 | 251..=253) => {
             let reason = match number {
                 74 => nvmlClocksEventReasonSwPowerCap,
@@ -350,6 +373,7 @@ fn field(library: &Library, device: usize, now: i64, id: u32, scope: u32) -> Res
         94 => Value::Uint(health.pcie_replays),
         138 | 140 => links("nvlink_tx_kib_s")?,
         139 | 141 => links("nvlink_rx_kib_s")?,
+        142..=145 if !has_rows => return Err(NOT_SUPPORTED),
         142 => Value::Uint(health.remapped_correctable),
         143 => Value::Uint(health.remapped_uncorrectable),
         144 => Value::Uint(health.remap_pending),

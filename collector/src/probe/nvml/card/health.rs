@@ -5,13 +5,13 @@ use super::{Card, Tools};
 use crate::probe::nvml::call::Call;
 use crate::probe::nvml::fault::{Fault, code};
 use crate::probe::nvml::raw::Field;
-use crate::probe::{EccState, SeenVgpu};
+use crate::probe::{EccState, NvLinksState, SeenVgpu};
 use cardhour_domain::{Gap, Name, Reading};
 use nvml_wrapper::enum_wrappers::device::{EccCounter, MemoryError};
 
 /// One call a minute for health: replays, rows (correctable, uncorrectable, pending, failed), recovery, time throttled (power, heat by software
-/// and hardware).
-const HEALTH_FIELDS: [Field; 9] = [
+/// and hardware), pages retired before Ampere (single-bit, double-bit, pending), how many links there are.
+const HEALTH_FIELDS: [Field; 13] = [
     Field::of_device(94),
     Field::of_device(142),
     Field::of_device(143),
@@ -21,6 +21,10 @@ const HEALTH_FIELDS: [Field; 9] = [
     Field::of_device(74),
     Field::of_device(251),
     Field::of_device(252),
+    Field::of_device(29),
+    Field::of_device(30),
+    Field::of_device(31),
+    Field::of_device(91),
 ];
 
 impl<'nvml> Card<'nvml> {
@@ -51,10 +55,18 @@ impl<'nvml> Card<'nvml> {
             (Reading::Missing(gap), _) | (_, Reading::Missing(gap)) => Reading::Missing(gap),
         };
         health.pcie_replays_total = field(0);
+        health.retired_single_bit_pages = field(9);
+        health.retired_double_bit_pages = field(10);
+        health.is_retire_pending = field(11).map(|pending| pending != 0);
+        let links = field(12);
         health.pcie_link_generation =
             self.line.call_part(Call::PcieLink, || Ok(device.current_pcie_link_gen()?)).map(i64::from);
         health.pcie_link_width =
             self.line.call_part(Call::PcieLink, || Ok(device.current_pcie_link_width()?)).map(i64::from);
+        let mut nvlinks = NvLinksState::missing(Gap::NotSupported);
+        self.read_link_states(links, &mut nvlinks);
+        self.read_link_errors(tools, &mut nvlinks);
+        self.health.nvlinks = nvlinks;
     }
 
     /// Its virtual GPUs.
@@ -81,7 +93,7 @@ impl<'nvml> Card<'nvml> {
 }
 
 /// What is no more between two calls has not gone with its card.
-fn as_gone<T>(answer: Result<T, Fault>) -> Result<T, Fault> {
+pub(super) fn as_gone<T>(answer: Result<T, Fault>) -> Result<T, Fault> {
     answer.map_err(
         |fault| if fault == Fault::Code(code::INVALID_ARGUMENT) { Fault::Code(code::NOT_FOUND) } else { fault },
     )
