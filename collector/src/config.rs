@@ -88,6 +88,8 @@ struct File {
     dcgm_once: bool,
     #[serde(default)]
     dcgm_small_hostname: bool,
+    #[serde(default)]
+    dcgm_virtual_gpus: bool,
     deliver: Deliver,
     slurm: Option<Slurm>,
     kubernetes: Option<Kubernetes>,
@@ -240,8 +242,12 @@ impl Config {
             None
         });
         let (once, small_hostname) = (file.dcgm_once, file.dcgm_small_hostname);
-        if !file.dcgm_names && (once || small_hostname) {
-            faults.push("dcgm_once, dcgm_small_hostname: without dcgm_names = true they say nothing".to_owned());
+        let virtual_gpus = file.dcgm_virtual_gpus;
+        if !file.dcgm_names && (once || small_hostname || virtual_gpus) {
+            faults.push(
+                "dcgm_once, dcgm_small_hostname, dcgm_virtual_gpus: without dcgm_names = true they say nothing"
+                    .to_owned(),
+            );
         }
         if let Some(kubernetes) = &file.kubernetes {
             kubernetes.check(&mut faults);
@@ -256,7 +262,7 @@ impl Config {
                 seal_after_s: file.seal_after_s,
                 step_s: file.step_s,
                 metrics,
-                dcgm_names: file.dcgm_names.then_some(DcgmNames { once, small_hostname }),
+                dcgm_names: file.dcgm_names.then_some(DcgmNames { once, small_hostname, virtual_gpus }),
                 deliver,
                 slurm: file.slurm.map(|slurm| slurm.settings(&node)),
                 kubernetes: file.kubernetes.map(|kubernetes| kubernetes.settings(&cluster, &node)),

@@ -2,7 +2,7 @@
 
 use crate::config::Config;
 use crate::holders::capabilities::fill_capability_minors;
-use crate::holders::kubernetes::{Device, Devices, Finding, Instance, Kubernetes, PodFacts};
+use crate::holders::kubernetes::{Device, Devices, Finding, GivenAll, Instance, Kubernetes, PodFacts};
 use crate::holders::{
     Aliases, CardAlias, Claimant, DeviceId, DeviceProcess, InstanceAlias, Look, LookInput, LookSettings, Looker, Pods,
     Scheduling, VgpuInstance,
@@ -68,7 +68,7 @@ impl Eyes {
         }
         let devices: Vec<SeenDevice> = self.devices.values().cloned().collect();
         let mut pods = Pods::default();
-        let (mut given, mut odd) = (Vec::new(), Vec::new());
+        let (mut given, mut given_as, mut odd) = (Vec::new(), GivenAll::new(), Vec::new());
         let mut unwatched: BTreeSet<Name> = BTreeSet::new();
         if let Some(kubernetes) = &mut self.kubernetes {
             let rules = &self.rules;
@@ -83,6 +83,7 @@ impl Eyes {
             }
             odd.extend(found.findings.iter().map(Finding::event));
             given = found.held;
+            given_as = found.given_as;
         }
         self.list(readings);
         let fresh = |(at_us, _): &(i64, Vec<DeviceProcess>)| readings.at.monotonic_us - at_us <= LISTED_FOR_US;
@@ -91,7 +92,7 @@ impl Eyes {
         let of_fresh = self.listed.values().filter(|listed| fresh(listed)).flat_map(|(_, processes)| processes);
         let processes: Vec<DeviceProcess> = of_fresh.cloned().collect();
         let vgpus: Vec<VgpuInstance> = readings.vgpus.iter().map(instance).collect();
-        self.looker.look(LookInput {
+        let look = self.looker.look(LookInput {
             at: readings.at.wall,
             devices: &devices,
             aliases: &self.aliases,
@@ -102,7 +103,8 @@ impl Eyes {
             given,
             vgpus: &vgpus,
             odd,
-        })
+        });
+        Look { given_as, ..look }
     }
 
     /// Keeps the processes of cards that were listed: where ticks are short, lists are not asked for at each of them.

@@ -11,6 +11,7 @@ pub mod api_server;
 pub mod attribution;
 pub mod devices;
 pub mod finding;
+mod given_as;
 pub mod gpu_groups;
 pub mod kubelet_list;
 pub mod lives;
@@ -30,6 +31,7 @@ pub use api_server::{ApiAddress, ApiSettings};
 pub use attribution::Sharing;
 pub use devices::{Device, Devices, Instance};
 pub use finding::Finding;
+pub use given_as::{GivenAll, GivenAs};
 pub use kubelet_list::PodName;
 pub use pod::{MadeBy, Phase, PodFacts};
 pub use resource_names::ResourceNames;
@@ -40,6 +42,7 @@ use crate::chain::chain;
 use api_server::{ApiError, ApiServer};
 use attribution::{Known, attribute};
 use cardhour_domain::{Holder, HolderKind, HolderSource, Name, Owner, Timestamp};
+use given_as::given_as;
 use kubelet_list::PodGrant;
 use lives::{Life, Lives, Word};
 use plugin_id::PluginId;
@@ -76,6 +79,8 @@ pub struct KnownPod {
 pub struct KubernetesLook {
     /// Who holds what. Shape: by pod, then by device; one row a pod and device.
     pub held: Vec<Held>,
+    /// In which container and as which replica.
+    pub given_as: GivenAll,
     /// Pods that are not over, also those without a device.
     pub pods: Vec<KnownPod>,
     /// What is odd. Shape: in order, each once.
@@ -174,6 +179,7 @@ impl Kubernetes {
         };
         let (shares, odd) = attribute(&known);
         findings.extend(odd);
+        let given_as = given_as(&known);
         let owners: BTreeMap<&PodName, Owner> = pods.iter().map(|(pod, facts)| (pod, owner(facts))).collect();
         let claimant = |pod: &PodName| Some((self.holder(pod, self.lives.get(pod)?), owners.get(pod)?.clone()));
         let held = shares.into_iter().filter_map(|((pod, device), share)| {
@@ -186,7 +192,7 @@ impl Kubernetes {
             let uids = facts.uid.iter().chain(&facts.static_uid).cloned().collect();
             Some(KnownPod { uids, containers: facts.containers.clone(), holder, owner })
         });
-        KubernetesLook { held: held.collect(), pods: known_pods.collect(), findings, is_watched }
+        KubernetesLook { held: held.collect(), given_as, pods: known_pods.collect(), findings, is_watched }
     }
 
     /// Brings the cache of pods up to date; whether it is.

@@ -1,5 +1,6 @@
 //! What one look at a node's holders found.
 
+use super::kubernetes::GivenAll;
 use super::{Held, Worked};
 use cardhour_domain::{EventKind, Holder, Name, NodeEvent, Owner, Timestamp};
 use std::collections::BTreeSet;
@@ -9,6 +10,8 @@ use std::collections::BTreeSet;
 pub struct Look {
     /// Who holds what. Shape: by device, then by rank of source, then by key; one row a holder and device.
     pub held: Vec<Held>,
+    /// In which container, and as which replica of a device, pods have it: by device's UUID and pod (`namespace/name`).
+    pub given_as: GivenAll,
     /// What holders' processes did since the last look. Shape: by device, then by key.
     pub worked: Vec<Worked>,
     /// What is odd, and wasn't at the last look.

@@ -12,6 +12,7 @@ use super::aliases::{Aliases, DeviceId};
 use super::controller::{Controller, ControllerSettings};
 use super::gres::GresOrder;
 use super::join::{self, Occupant, Scheduling, Sources};
+use super::kubernetes::GivenAll;
 use super::look::{Claimant, Look, LookEvent, LookEventKind};
 use super::meter::Meter;
 use super::processes::Processes;
@@ -214,7 +215,7 @@ impl Looker {
         let events = gathered.events.difference(&self.last_events).cloned().collect();
         self.last_events = gathered.events;
         self.last_look = Some(input.at);
-        Look { held, worked, events, watched }
+        Look { held, given_as: GivenAll::new(), worked, events, watched }
     }
 
     fn user_name(&mut self, uid: u32) -> Name {

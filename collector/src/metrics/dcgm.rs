@@ -8,6 +8,7 @@
 //! here where a device has one holder, and changes with it; with several holders there is none, and `cardhour_holder_info` has them all.
 
 use super::snapshot::{Device, Holding, Snapshot};
+use crate::holders::kubernetes::GivenAs;
 use cardhour_domain::{HolderKind, Name, Percent, Reading};
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -19,6 +20,8 @@ pub struct DcgmNames {
     pub once: bool,
     /// The label of the node is `hostname`, as from dcgm-exporter 4.8.3 on, not `Hostname`.
     pub small_hostname: bool,
+    /// A device whose replicas pods share has a series for each of them, as with the exporter's `--kubernetes-virtual-gpus`.
+    pub virtual_gpus: bool,
 }
 
 /// Whose a figure is.
@@ -347,7 +350,7 @@ pub fn write(page: &mut String, snapshot: &Snapshot, node: &Name, names: &DcgmNa
             // A GPU instance is one for DCGM, however many compute instances it has.
             Some(place) if instances.insert((&device.id.card_uuid, place.gpu_instance)) => {
                 let card = card.filter(|card| card.id.card_uuid == device.id.card_uuid);
-                entities.extend(card.and_then(|card| Entity::new(device, card, snapshot, node, names)));
+                entities.extend(card.into_iter().flat_map(|card| Entity::new(device, card, snapshot, node, names)));
             }
             Some(_) => {}
         }
@@ -367,34 +370,22 @@ pub fn write(page: &mut String, snapshot: &Snapshot, node: &Name, names: &DcgmNa
 }
 
 /// What has series of its own.
+#[derive(Clone)]
 struct Entity<'a> {
     device: &'a Device,
     /// The board it is on.
     card: &'a Device,
-    labels: String,
+    labels: Labels,
+    /// Labels of whose it is, which stand behind those of a figure.
+    owner: Labels,
 }
 
 impl<'a> Entity<'a> {
-    /// None while the card doesn't answer: nobody knows its index then, and nothing has a value.
-    fn new(device: &'a Device, card: &'a Device, snapshot: &Snapshot, node: &Name, names: &DcgmNames) -> Option<Self> {
-        let index = device.driver_index?;
-        let mut labels = String::with_capacity(320);
-        let mut put = |key: &str, value: &str| {
-            if !labels.is_empty() {
-                labels.push(',');
-            }
-            labels.push_str(key);
-            labels.push_str("=\"");
-            for letter in value.chars() {
-                match letter {
-                    '\\' => labels.push_str("\\\\"),
-                    '"' => labels.push_str("\\\""),
-                    '\n' => labels.push_str("\\n"),
-                    other => labels.push(other),
-                }
-            }
-            labels.push('"');
-        };
+    /// None while the card doesn't answer: nobody knows its index then, and nothing has a value. Several where those that share a device are apart.
+    fn new(device: &'a Device, card: &'a Device, snapshot: &Snapshot, node: &Name, names: &DcgmNames) -> Vec<Self> {
+        let Some(index) = device.driver_index else { return Vec::new() };
+        let mut labels = Labels::default();
+        let mut put = |key: &str, value: &str| labels.put(key, value);
         put("gpu", &index.to_string());
         put("UUID", &device.id.card_uuid);
         put("pci_bus_id", &device.id.pci_bus_id.to_ascii_uppercase());
@@ -408,13 +399,8 @@ impl<'a> Entity<'a> {
         if let Some(driver) = device.told.as_ref().and_then(|told| told.driver.as_deref()) {
             put("DCGM_FI_DRIVER_VERSION", driver);
         }
-        let mut holders = snapshot.holders.iter().filter(|holding| holding.device_uuid == device.id.device_uuid);
-        if let (Some(only), None) = (holders.next(), holders.next()) {
-            for (key, value) in owner(only) {
-                put(key, value);
-            }
-        }
-        Some(Self { device, card, labels })
+        let entity = Self { device, card, labels, owner: Labels::default() };
+        owners(device, snapshot, names).into_iter().map(|owner| Self { owner, ..entity.clone() }).collect()
     }
 
     /// The device whose figure stands here; none where this has none of that kind.
@@ -428,13 +414,71 @@ impl<'a> Entity<'a> {
     }
 }
 
-/// A holder as DCGM's exporter labels it.
-fn owner(holding: &Holding) -> Vec<(&'static str, &str)> {
-    match (holding.kind, holding.job_id.split_once('/')) {
-        (HolderKind::Pod, Some((namespace, pod))) => vec![("namespace", namespace), ("pod", pod)],
-        (HolderKind::SlurmJob, _) => vec![("hpc_job", &holding.job_id)],
-        _ => Vec::new(),
+/// Labels as they are written, `key="value"` after `key="value"`.
+#[derive(Clone, Default)]
+struct Labels(String);
+
+impl Labels {
+    fn put(&mut self, key: &str, value: &str) {
+        let text = &mut self.0;
+        if !text.is_empty() {
+            text.push(',');
+        }
+        text.push_str(key);
+        text.push_str("=\"");
+        for letter in value.chars() {
+            match letter {
+                '\\' => text.push_str("\\\\"),
+                '"' => text.push_str("\\\""),
+                '\n' => text.push_str("\\n"),
+                other => text.push(other),
+            }
+        }
+        text.push('"');
     }
+}
+
+/// Whose a device is, once for each series that it has: its one holder; where pods share its replicas and that is wanted, each of them; else nobody.
+fn owners(device: &Device, snapshot: &Snapshot, names: &DcgmNames) -> Vec<Labels> {
+    let holders: Vec<&Holding> =
+        snapshot.holders.iter().filter(|holding| holding.device_uuid == device.id.device_uuid).collect();
+    let replicas = holders.iter().flat_map(|holding| {
+        let given = holding.given_as.iter().filter(|given| given.replica.is_some());
+        given.map(|given| owner(holding, Some(given)))
+    });
+    let replicas: Vec<Labels> = replicas.filter(|_| names.virtual_gpus).collect();
+    match holders[..] {
+        _ if !replicas.is_empty() => replicas,
+        [only] => {
+            // In several containers it is the pod's.
+            let mut containers =
+                only.given_as.iter().map(|given| &given.container).collect::<BTreeSet<_>>().into_iter();
+            let container = containers.next().filter(|_| containers.next().is_none());
+            let given = container.map(|container| GivenAs { container: container.clone(), replica: None });
+            vec![owner(only, given.as_ref())]
+        }
+        _ => vec![Labels::default()],
+    }
+}
+
+/// A holder as DCGM's exporter labels it, in its order, which is that of the alphabet.
+fn owner(holding: &Holding, given: Option<&GivenAs>) -> Labels {
+    let mut labels = Labels::default();
+    match (holding.kind, holding.job_id.split_once('/')) {
+        (HolderKind::Pod, Some((namespace, pod))) => {
+            if let Some(given) = given {
+                labels.put("container", &given.container);
+            }
+            labels.put("namespace", namespace);
+            labels.put("pod", pod);
+            if let Some(replica) = given.and_then(|given| given.replica) {
+                labels.put("vgpu", &replica.to_string());
+            }
+        }
+        (HolderKind::SlurmJob, _) => labels.put("hpc_job", &holding.job_id),
+        _ => {}
+    }
+    labels
 }
 
 fn family<'a>(
@@ -452,9 +496,11 @@ fn family<'a>(
     let mut line = |text: std::fmt::Arguments<'_>| _ = page.write_fmt(text);
     line(format_args!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
     for (entity, labels, value) in rows {
+        let (Labels(device), Labels(owner)) = (&entity.labels, &entity.owner);
+        let comma = if owner.is_empty() { "" } else { "," };
         match value {
-            Value::Whole(value) => line(format_args!("{name}{{{}{labels}}} {value}\n", entity.labels)),
-            Value::Real(value) => line(format_args!("{name}{{{}{labels}}} {value:.6}\n", entity.labels)),
+            Value::Whole(value) => line(format_args!("{name}{{{device}{labels}{comma}{owner}}} {value}\n")),
+            Value::Real(value) => line(format_args!("{name}{{{device}{labels}{comma}{owner}}} {value:.6}\n")),
         }
     }
 }

@@ -111,7 +111,15 @@ const CARD: [Figure; 28] = [
 ];
 
 /// What a whole card and an instance have alike.
-const DEVICE: [Figure; 12] = [
+const DEVICE: [Figure; 13] = [
+    figure(
+        gauge(
+            "cardhour_device_processes_active",
+            "ratio",
+            "What the driver says its processes did, all together, between the last two lists of them",
+        ),
+        |d| d.processes_active,
+    ),
     figure(
         gauge("cardhour_device_memory_active", "ratio", "How busy the memory's bandwidth was over the last tick"),
         |d| ratio(d.sample.as_ref()?.mem_active_pct),

@@ -1,6 +1,7 @@
 //! What a tick left for pages: plain data that nobody changes.
 
 use crate::holders::LookEventKind;
+use crate::holders::kubernetes::GivenAs;
 use crate::probe::{DeadCard, DeviceId, DeviceReading, DeviceState};
 use crate::spool::{SpoolCounters, Stock};
 use cardhour_domain::{
@@ -53,6 +54,8 @@ pub(super) struct Device {
     pub sample: Option<Sample>,
     /// When it last answered.
     pub answered_at: Option<Timestamp>,
+    /// What its processes did since they were listed before, all together, as a part of the time; none where the driver doesn't tell.
+    pub processes_active: Option<f64>,
     /// How many hold it; none where nobody could look.
     pub holders: Option<u64>,
 }
@@ -65,6 +68,8 @@ pub(super) struct Holding {
     pub key: Name,
     pub kind: HolderKind,
     pub job_id: Name,
+    /// In which container it has it, and as which replica; empty where nobody says.
+    pub given_as: Vec<GivenAs>,
     pub source: HolderSource,
     pub share: Option<CardShare>,
     pub org: Option<Name>,
@@ -104,6 +109,7 @@ impl Device {
             told: None,
             sample: None,
             answered_at: None,
+            processes_active: None,
             holders: None,
         }
     }

@@ -3,7 +3,8 @@
 use super::Board;
 use super::capabilities::{Refused, needs};
 use super::snapshot::{Device, Holding, Snapshot, Tally};
-use crate::holders::{Held, Look, LookEventKind};
+use crate::holders::kubernetes::GivenAs;
+use crate::holders::{Look, LookEventKind};
 use crate::probe::{DeviceState, Rows, TickReadings};
 use crate::sampler::Stepped;
 use crate::spool::{SpoolCounters, Stock};
@@ -14,6 +15,9 @@ use std::time::{Duration, Instant};
 
 /// Holders that are shown at most; a node has no more devices with one than that.
 const HOLDERS: usize = 512;
+
+/// How many containers and replicas of one device are shown of a holder.
+const GIVEN_AS: usize = 8;
 
 /// How many characters of a name are shown.
 const NAME_CHARS: usize = 128;
@@ -35,6 +39,8 @@ pub struct Teller {
     unshown_holders: u64,
     watched: BTreeSet<Name>,
     refused: Refused,
+    /// When each card's processes were listed last, and what they had done since the list before.
+    listed: BTreeMap<Name, (i64, Option<f64>)>,
 }
 
 impl Teller {
@@ -52,6 +58,7 @@ impl Teller {
             unshown_holders: 0,
             watched: BTreeSet::new(),
             refused: Refused::default(),
+            listed: BTreeMap::new(),
         }
     }
 
@@ -69,7 +76,8 @@ impl Teller {
                 self.samples.entry(device).or_insert(sample);
             }
         }
-        self.hold(readings, &look.held);
+        self.hold(readings, look);
+        self.weigh(readings);
         self.watched.clone_from(&look.watched);
     }
 
@@ -89,6 +97,7 @@ impl Teller {
                 self.answered.insert(uuid.clone(), at);
             }
             let holders = self.holders.iter().filter(|holding| holding.device_uuid == *uuid).count() as u64;
+            device.processes_active = self.listed.get(uuid).and_then(|(_, active)| *active).filter(|_| !is_silent);
             device.holders = (holders > 0 || self.watched.contains(&device.id.card_uuid)).then_some(holders);
             device.told = self.devices.get(uuid).cloned();
             device.sample = self.samples.get(uuid).filter(|_| !is_silent).cloned();
@@ -139,12 +148,12 @@ impl Teller {
         }
     }
 
-    fn hold(&mut self, readings: &TickReadings, held: &[Held]) {
+    fn hold(&mut self, readings: &TickReadings, look: &Look) {
         let before = std::mem::take(&mut self.since);
         self.holders.clear();
         let mut shown: BTreeSet<(Name, Name)> = BTreeSet::new();
         self.unshown_holders = 0;
-        for held in held {
+        for held in &look.held {
             let key = held.holder.key();
             let place = (key.clone(), held.device_uuid.clone());
             let since = before.get(&place).copied().unwrap_or(readings.at.wall);
@@ -157,12 +166,17 @@ impl Teller {
             }
             let owner = &held.owner;
             let name = |name: &Option<Name>| name.as_ref().map(short);
+            let given_as = look.given_as.get(&(held.device_uuid.clone(), held.holder.job_id.clone()));
+            let given_as = given_as.into_iter().flatten().take(GIVEN_AS);
             self.holders.push(Holding {
                 card_uuid: held.card_uuid.clone(),
                 device_uuid: held.device_uuid.clone(),
                 key,
                 kind: held.holder.kind,
                 job_id: short(held.holder.shown_id.as_ref().unwrap_or(&held.holder.job_id)),
+                given_as: given_as
+                    .map(|given| GivenAs { container: short(&given.container), replica: given.replica })
+                    .collect(),
                 source: held.source,
                 share: held.share,
                 org: name(&owner.org),
@@ -172,6 +186,26 @@ impl Teller {
                 class: name(&owner.class),
                 started_at: held.holder.started_at.unwrap_or(since),
             });
+        }
+    }
+}
+
+impl Teller {
+    /// Adds up what processes did on each card that was listed, where the driver tells it of each of them (K19).
+    fn weigh(&mut self, readings: &TickReadings) {
+        let at_us = readings.at.monotonic_us;
+        for listing in &readings.listings {
+            let card = &listing.card_uuid;
+            let of_card = readings.processes.iter().filter(|process| process.card_uuid == *card);
+            let weights = of_card.map(|process| process.work_weight.seen()).sum::<Option<u64>>();
+            let before = self.listed.get(card).map(|(at_us, _)| *at_us);
+            let active =
+                before.zip(weights.filter(|_| listing.processes.seen().is_some())).and_then(|(before, sum)| {
+                    let elapsed_us = at_us - before;
+                    // Percents × microseconds. Two that run in turn may each be told more than their part: together they are no more than the device (K18).
+                    (elapsed_us > 0).then(|| (sum as f64 / (100.0 * elapsed_us as f64)).min(1.0))
+                });
+            self.listed.insert(card.clone(), (at_us, active));
         }
     }
 }

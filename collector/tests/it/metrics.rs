@@ -2,6 +2,7 @@
 
 mod boards;
 mod captures;
+mod dcgm_text;
 mod field_reports;
 pub mod names;
 pub mod node;

@@ -43,6 +43,8 @@ pub struct PluginDevice {
     pub resource: Name,
     /// The plugin's id of it.
     pub id: Name,
+    /// The container that it was given to; none of what is only offered.
+    pub container: Option<Name>,
 }
 
 /// A device of a claim.
@@ -58,4 +60,6 @@ pub struct ClaimedDevice {
     pub device: Name,
     /// Which part of a device that may be claimed several times.
     pub share_id: Option<Name>,
+    /// The container that it was given to.
+    pub container: Name,
 }

@@ -24,8 +24,9 @@ impl From<v1::PodResources> for PodGrant {
         let mut devices = Vec::new();
         let mut claimed = Vec::new();
         for container in pod.containers {
-            devices.extend(container.devices.into_iter().flat_map(plugin_devices));
-            claimed.extend(container.dynamic_resources.into_iter().flat_map(claimed_devices));
+            let name = Name::from(container.name);
+            devices.extend(container.devices.into_iter().flat_map(|given| plugin_devices(given, Some(&name))));
+            claimed.extend(container.dynamic_resources.into_iter().flat_map(|claim| claimed_devices(claim, &name)));
         }
         Self { pod: PodName::new(pod.namespace, pod.name), devices, claimed }
     }
@@ -33,15 +34,21 @@ impl From<v1::PodResources> for PodGrant {
 
 /// The ids that plugins offer.
 pub(super) fn offered(reply: v1::AllocatableResourcesResponse) -> Vec<PluginDevice> {
-    reply.devices.into_iter().flat_map(plugin_devices).collect()
+    reply.devices.into_iter().flat_map(|offered| plugin_devices(offered, None)).collect()
 }
 
-fn plugin_devices(devices: v1::ContainerDevices) -> impl Iterator<Item = PluginDevice> {
-    let resource = Name::from(devices.resource_name);
-    devices.device_ids.into_iter().map(move |id| PluginDevice { resource: resource.clone(), id: id.into() })
+fn plugin_devices(
+    devices: v1::ContainerDevices,
+    container: Option<&Name>,
+) -> impl Iterator<Item = PluginDevice> + use<> {
+    let (resource, container) = (Name::from(devices.resource_name), container.cloned());
+    let device =
+        move |id: String| PluginDevice { resource: resource.clone(), id: id.into(), container: container.clone() };
+    devices.device_ids.into_iter().map(device)
 }
 
-fn claimed_devices(claim: v1::DynamicResource) -> impl Iterator<Item = ClaimedDevice> {
+fn claimed_devices(claim: v1::DynamicResource, container: &Name) -> impl Iterator<Item = ClaimedDevice> + use<> {
+    let container = container.clone();
     let name = PodName::new(claim.claim_namespace, claim.claim_name);
     claim.claim_resources.into_iter().map(move |device| ClaimedDevice {
         claim: name.clone(),
@@ -49,5 +56,6 @@ fn claimed_devices(claim: v1::DynamicResource) -> impl Iterator<Item = ClaimedDe
         pool: device.pool_name.into(),
         device: device.device_name.into(),
         share_id: device.share_id.map(Name::from),
+        container: container.clone(),
     })
 }

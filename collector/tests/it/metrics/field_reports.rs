@@ -132,10 +132,14 @@ fn s01_a_card_has_its_own_figures_when_the_driver_counts_otherwise() {
 
 /// A node of Kubernetes: its collector asks this kubelet.
 fn in_kubernetes(scenario: &str) -> (Kubelet, Node, tempfile::TempDir) {
+    in_kubernetes_with(scenario, "")
+}
+
+fn in_kubernetes_with(scenario: &str, more: &str) -> (Kubelet, Node, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let kubelet = Kubelet::start(folder.path());
     let sections = format!("[kubernetes]\nsocket = {:?}\n", kubelet.socket);
-    let node = Node::with(scenario, "dcgm_names = true", &sections);
+    let node = Node::with(scenario, &format!("dcgm_names = true\n{more}"), &sections);
     (kubelet, node, folder)
 }
 
@@ -162,6 +166,65 @@ fn k01_four_pods_that_share_a_card_are_four_holders_of_a_quarter() {
     assert_eq!(page.values("DCGM_FI_PROF_SM_ACTIVE", &[]), [0.5]);
 }
 
+/// K01, as boards that group by pod want it: a series for each of those that share a card, of the card's figure, as the exporter has them by its
+/// `--kubernetes-virtual-gpus`. Our own figure of the device stays one.
+#[test]
+fn k01_those_that_share_a_card_have_a_series_each_where_that_is_wanted() {
+    let (kubelet, node, _folder) =
+        in_kubernetes_with("[[card]]\npreset = \"h100\"\ncurve.sm = 50\n", "dcgm_virtual_gpus = true");
+    let id = |replica: u32| format!("{}::{replica}", CARD[0]);
+    kubelet.offer("nvidia.com/gpu", &(0..4).map(id).collect::<Vec<_>>());
+    kubelet.give(&[
+        &format!("team/p0/c nvidia.com/gpu {}", id(0)),
+        &format!("team/p1/a nvidia.com/gpu {}", id(3)),
+        &format!("team/p1/b nvidia.com/gpu {}", id(1)),
+    ]);
+    let page = node.page_when("two holders", |page| {
+        works(page).len() == 2 && !page.values("cardhour_device_sm_active_ratio", &[]).is_empty()
+    });
+    assert_eq!(page.values("DCGM_FI_PROF_SM_ACTIVE", &[]), [0.5; 3]);
+    assert_eq!(page.values("cardhour_device_sm_active_ratio", &[]), [0.5]);
+    for (container, pod, replica) in [("c", "p0", "0"), ("a", "p1", "3"), ("b", "p1", "1")] {
+        let labels = [("container", container), ("namespace", "team"), ("pod", pod), ("vgpu", replica)];
+        let series = page.series("DCGM_FI_PROF_SM_ACTIVE", &labels);
+        let [line] = series[..] else { panic!("{series:?}") };
+        let tail = labels.map(|(key, value)| format!("{key}=\"{value}\"")).join(",");
+        assert!(line.contains(&format!("{tail}}} ")), "{line}");
+    }
+    // Whoever has it whole has one series, without a number.
+    kubelet.give(&[&format!("team/p0/c nvidia.com/gpu {}", CARD[0])]);
+    let page = node.page_when("one series", |page| page.values("DCGM_FI_PROF_SM_ACTIVE", &[]).len() == 1);
+    let line = page.series("DCGM_FI_PROF_SM_ACTIVE", &[])[0];
+    assert_eq!((label(line, "pod"), label(line, "container"), label(line, "vgpu")), (Some("p0"), Some("c"), None));
+}
+
+/// A pod that has a device in two of its containers has it once, and which of them it is nobody can say.
+#[test]
+fn a_device_of_two_containers_is_the_pods() {
+    let (kubelet, node, _folder) = in_kubernetes("[[card]]\npreset = \"h100\"\n");
+    kubelet.give(&[&format!("team/p/a nvidia.com/gpu {}", CARD[0]), &format!("team/p/b nvidia.com/gpu {}", CARD[0])]);
+    let page = node.page_when("a holder", |page| works(page) == ["team/p"]);
+    let series = page.series("DCGM_FI_DEV_GPU_TEMP", &[]);
+    assert_eq!((series.len(), label(series[0], "pod"), label(series[0], "container")), (1, Some("p"), None));
+}
+
+/// K19: a card is 15 % busy, and the counter of its process stands at 0. The other card's process is told as busy as the card is.
+#[test]
+fn k19_what_processes_are_said_to_do_stands_beside_what_the_device_did() {
+    let node = Node::new(
+        "[[card]]\npreset = \"l40s\"\ncopies = 2\ncurve.util = 15\n[[process]]\npid = 1\ncard = 0\nsm_pct = 0\n[[process]]\npid = 2\ncard = 1\nsm_pct = 15\n",
+    );
+    let of = |page: &Page, name: &str, card: usize| page.values(name, &[("device_uuid", CARD[card])]);
+    // Between two lists of processes, ten seconds apart.
+    let page = node.page_when("two lists", |page| of(page, "cardhour_device_processes_active_ratio", 1).len() == 1);
+    for card in [0, 1] {
+        assert_eq!(of(&page, "cardhour_device_sm_active_ratio", card), [0.15]);
+    }
+    assert_eq!(of(&page, "cardhour_device_processes_active_ratio", 0), [0.0]);
+    let told = of(&page, "cardhour_device_processes_active_ratio", 1)[0];
+    assert!((told - 0.15).abs() < 0.01, "{told}");
+}
+
 /// K03: the series of a device go on whoever has it. K05 and K16: a holder ends with its pod. S18: two are never holders of one card in turn at once.
 #[test]
 fn k03_and_k05_a_device_goes_on_and_its_holder_ends_with_its_pod() {
@@ -183,6 +246,7 @@ fn k03_and_k05_a_device_goes_on_and_its_holder_ends_with_its_pod() {
         assert!(before.is_empty() || before == now, "{before:?}\n{now:?}");
         before = now;
         assert_eq!(label(page.series("DCGM_FI_DEV_GPU_TEMP", &[])[0], "pod"), work.split('/').nth(1));
+        assert_eq!(label(page.series("DCGM_FI_DEV_GPU_TEMP", &[])[0], "container"), Some("c"));
     }
     kubelet.give(&[]);
     let page = node.page_when("nobody", |page| works(page).is_empty());

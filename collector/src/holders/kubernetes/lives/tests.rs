@@ -15,7 +15,7 @@ impl Looks {
     fn look(&mut self, device: &str, server: Option<(&str, i64)>, folder: Option<&str>) -> String {
         self.at_s += 10;
         let pod = PodName::new("a", "db-0");
-        let devices = vec![PluginDevice { resource: "nvidia.com/gpu".into(), id: device.into() }];
+        let devices = vec![PluginDevice { resource: "nvidia.com/gpu".into(), id: device.into(), container: None }];
         let grant = PodGrant { pod: pod.clone(), devices, claimed: vec![] };
         let facts = server.map(|(uid, created_s)| PodFacts {
             uid: Some(uid.into()),
