@@ -51,7 +51,7 @@ pub use policy::{
     RefundCause, RefundOf, RefundPolicy, ReservedCapacity, ShareBy, UsedBasis,
 };
 pub use refunds::{GivenBack, WRONGFUL_RECLAIM, given_back};
-pub use seen::SeenPart;
+pub use seen::{SeenPart, untold};
 pub use shown::{entries_table, statements_table};
 pub use summary::{BesideFigures, CorrectionFigures, Figures, ModelFigures, ProjectFigures, Summary};
 

@@ -12,7 +12,7 @@ use crate::tables::OF_CLOSINGS;
 use crate::tables::closings::{CLOSINGS, Closing};
 use crate::tables::entries::ENTRIES;
 use crate::{Error, Ledger, Reading};
-use cardhour_books::statement::{Entry, canonical_csv};
+use cardhour_books::statement::{Entry, canonical_csv, untold};
 use cardhour_domain::Month;
 use std::collections::BTreeMap;
 
@@ -45,6 +45,8 @@ pub(super) async fn check(ledger: &Ledger, reading: &Reading, damage: &mut Damag
         let of_month = entries.into_iter().filter(|entry| entry.key.original_period == closing.month);
         let stored = by_id(of_month);
         again.rows += drafted.len() as u64;
+        let drafted: BTreeMap<String, Entry> =
+            drafted.into_iter().map(|(id, entry)| as_signed(id, entry, &stored)).collect();
         for (id, entry) in &drafted {
             if !stored.contains_key(id) {
                 again.fault(ENTRIES.name, &place, &format!("entry {id} of {}", entry.amount.to_minor_string()), "none");
@@ -98,6 +100,13 @@ async fn passed_over(ledger: &Ledger, reading: &Reading) -> Result<Findings, Err
         findings.fault(ENTRIES.name, &entry.key.original_period.to_string(), "nothing to correct", &found);
     }
     Ok(findings)
+}
+
+/// An entry as builds wrote it that said nothing of what wasn't seen, where that is what was signed.
+fn as_signed(id: String, entry: Entry, stored: &BTreeMap<String, Entry>) -> (String, Entry) {
+    let before = || untold(&entry).map(|before| (before.id().to_string(), before));
+    let signed = if stored.contains_key(&id) { None } else { before() };
+    signed.filter(|(id, _)| stored.contains_key(id)).unwrap_or((id, entry))
 }
 
 fn by_id(entries: impl IntoIterator<Item = Entry>) -> BTreeMap<String, Entry> {

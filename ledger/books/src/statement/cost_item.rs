@@ -1,7 +1,7 @@
 //! What a site lists as costs, and what its energy came to.
 
 use super::fraction::Fraction;
-use super::seen::{SeenPart, percent};
+use super::seen::{SeenPart, measured_reason};
 use super::{Entry, EntryKey, EntryKind};
 use crate::cell::Used;
 use crate::prices::Pattern;
@@ -191,7 +191,7 @@ impl Cost<'_> {
         let measured = self
             .measured
             .filter(|measured| measured.time < measured.all)
-            .map(|Measured { time, all, .. }| format!("of {} % of card-time measured", percent(time, all)));
+            .map(|Measured { time, all, .. }| measured_reason(time, all));
         let reason: Vec<&str> = reason.as_deref().into_iter().chain(measured.as_deref()).collect();
         Entry {
             quantity: self.quantity,

@@ -2,6 +2,7 @@
 
 use super::draft::MonthOfBooks;
 use super::fraction::Fraction;
+use super::seen::by_use_reason;
 use super::used_basis::Basis;
 use super::{Entry, EntryKey, EntryKind};
 use crate::bill::{Leaf, Leaves, NO_LEAF};
@@ -45,11 +46,9 @@ impl<'a> Held<'a> {
     pub fn entry(&self, books: &MonthOfBooks<'_>, leaf: usize, amount: Money) -> Entry {
         let (charged_time, unseen) = (self.charged_time[leaf], self.unseen[leaf]);
         let leaf = &self.leaves.all()[leaf];
-        let hours =
-            || format!("by use; {} card-hours that nobody saw are not charged", unseen.card_hours().normalize());
         Entry {
             billed_time: charged_time,
-            reason: (!unseen.is_zero()).then(|| hours().into()),
+            reason: (!unseen.is_zero()).then(|| by_use_reason(unseen)),
             ..leaf_entry(books, leaf, EntryKind::Charge, amount)
         }
     }
