@@ -204,7 +204,7 @@ impl<'a> Stage<'a> {
             self.bury_collector(0);
             let spooled = self.spooled();
             assert!(!spooled.contains(&"refused".to_owned()), "something was refused\n{}", self.logs());
-            if spooled == ["lock", "sequence"] {
+            if spooled == ["counted", "lock", "sequence"] {
                 break;
             }
             assert!(since.elapsed() < STUCK_AFTER * 4, "{:?} are not delivered\n{}", self.spooled(), self.logs());
