@@ -3,7 +3,7 @@
 use super::names::CARD;
 use super::node::Node;
 use super::page::{Page, name_of};
-use crate::kubernetes::kubelet::Kubelet;
+use cardhour_test_kubelet::Kubelet;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
