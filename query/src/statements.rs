@@ -136,6 +136,8 @@ impl Books {
         }
         let is_whole = left_out.is_empty();
         table.notes.extend(left_out);
+        // All that was seen is in it: a remark, and no reason to take the statement for a part of one.
+        table.notes.extend(billed.seen.iter().map(SeenPart::said));
         let is_empty = org.is_none() && statements.is_empty() && billed.closing.is_none();
         if is_empty {
             table.notes.push(format!("nothing is booked in {month}"));
@@ -374,7 +376,6 @@ impl Books {
 pub(crate) fn left_out(billed: &BilledMonth) -> Vec<String> {
     let mut out = describe_holes(&billed.holes);
     out.extend(billed.unbooked.iter().chain(&billed.uncorrected).map(|what| format!("in no statement: {what}")));
-    out.extend(billed.seen.iter().map(SeenPart::said));
     out
 }
 
