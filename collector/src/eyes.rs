@@ -18,10 +18,6 @@ use std::time::Duration;
 /// How long a name of a user may take: a directory that is away must not hold up a tick.
 const GETENT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// For how long a list of processes stands for what is on a card: the longest between two lists of a probe that isn't held up, and a second.
-/// Unit: microseconds.
-const LISTED_FOR_US: i64 = 31_000_000;
-
 /// Looks at a node.
 #[derive(Debug)]
 pub struct Eyes {
@@ -31,7 +27,7 @@ pub struct Eyes {
     /// The node's devices as they were told last, by their UUID.
     devices: BTreeMap<Name, SeenDevice>,
     aliases: Aliases,
-    /// The processes of each card as they were listed last, and when.
+    /// The processes of each card as they were listed last, and until when that stands. Unit: microseconds.
     listed: BTreeMap<Name, (i64, Vec<DeviceProcess>)>,
 }
 
@@ -86,7 +82,7 @@ impl Eyes {
             given_as = found.given_as;
         }
         self.list(readings);
-        let fresh = |(at_us, _): &(i64, Vec<DeviceProcess>)| readings.at.monotonic_us - at_us <= LISTED_FOR_US;
+        let fresh = |(until_us, _): &(i64, Vec<DeviceProcess>)| readings.at.monotonic_us <= *until_us;
         let cards = devices.iter().map(|device| &device.card_uuid);
         let unlisted = cards.filter(|card| !self.listed.get(*card).is_some_and(fresh)).cloned().collect();
         let of_fresh = self.listed.values().filter(|listed| fresh(listed)).flat_map(|(_, processes)| processes);
@@ -112,7 +108,8 @@ impl Eyes {
         for listing in &readings.listings {
             if matches!(listing.processes, Reading::Seen(_)) {
                 let of_card = readings.processes.iter().filter(|process| process.card_uuid == listing.card_uuid);
-                self.listed.insert(listing.card_uuid.clone(), (readings.at.monotonic_us, of_card.cloned().collect()));
+                let until_us = readings.at.monotonic_us + listing.stands_us;
+                self.listed.insert(listing.card_uuid.clone(), (until_us, of_card.cloned().collect()));
             } else {
                 self.listed.remove(&listing.card_uuid);
             }

@@ -62,6 +62,8 @@ pub struct CardListing {
     pub card_uuid: Name,
     /// How many processes it has; missing when a list could not be read, so that nothing follows from what isn't in it.
     pub processes: Reading<u32>,
+    /// For how long it stands for what is on the card: until the next one of a probe that isn't held up, and a second. Unit: microseconds.
+    pub stands_us: i64,
 }
 
 /// Which device a reading is of. Never an index: those move when a card is lost or the node starts anew.

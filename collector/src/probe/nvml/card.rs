@@ -12,7 +12,7 @@ pub use values::put_memory;
 use super::call::{Call, Line};
 use super::fault::{Fault, code};
 use super::gpm::Monitor;
-use super::processes::Processes;
+use super::processes::{Processes, SLICE_LIST_EVERY_US};
 use super::raw::{Buffers, FieldValue, Handle, ListedProcess, ProcessUse, Raw, Ring};
 use super::slices::{self, Mode, Slice};
 use crate::holders::DeviceProcess;
@@ -27,9 +27,8 @@ use sleep::Sleep;
 use std::sync::Arc;
 use values::Turn;
 
-/// Where each instance has to be asked for its processes by itself, a list stands for so long: seven calls of up to 5 ms each take eight cards under 1 % of
-/// a core so. Unit: microseconds.
-const SLICE_LIST_FOR_US: i64 = 30_500_000;
+/// What ticks may be late by, and a list still be the one of its time. Unit: microseconds.
+const LATE_US: i64 = 500_000;
 
 /// What reading any card needs: the library, and buffers that all of them share.
 #[derive(Debug)]
@@ -330,17 +329,17 @@ impl<'nvml> Card<'nvml> {
             if self.slices.is_empty() || listing.processes != Reading::Missing(Gap::NoPermission) {
                 return Some(listing);
             }
-            tracing::info!(device = %self.id.card_uuid, "its process list is refused, so each instance's own is read, every half minute");
+            tracing::info!(device = %self.id.card_uuid, "its process list is refused, so each instance's own is read, each minute and a half");
         }
         let asked_us = self.lists_asked_us.replace(at.monotonic_us);
         if let (Some(listed_us), Some(asked_us)) = (self.slices_listed_us, asked_us)
-            && at.monotonic_us - listed_us + (at.monotonic_us - asked_us) <= SLICE_LIST_FOR_US
+            && at.monotonic_us - listed_us + (at.monotonic_us - asked_us) <= SLICE_LIST_EVERY_US + LATE_US
         {
             // The next time will do.
             return None;
         }
         self.slices_listed_us = Some(at.monotonic_us);
-        Some(self.processes.list_by_slice(&mut self.slices, tools, &self.id, turn, out))
+        Some(self.processes.list_by_slice(&mut self.slices, tools, &self.id, out))
     }
 
     /// Its health, as it was last read.

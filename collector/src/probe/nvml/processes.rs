@@ -12,6 +12,14 @@ use std::collections::{BTreeMap, HashMap};
 /// A list beside the compute list is asked for at every so many lists while it is empty: the driver walks all of its clients for each.
 const OTHER_LISTS_EVERY: u32 = 4;
 
+/// For how long a card's list stands: a probe over its budget reads one each half minute. Unit: microseconds.
+pub const LIST_STANDS_US: i64 = 31_000_000;
+/// Where each instance is asked by itself, lists are so far apart: seven calls of up to 5 ms each, and as many for an empty list each fourth time, leave
+/// eight cards under 1 % of a core with all else that is read. Unit: microseconds.
+pub const SLICE_LIST_EVERY_US: i64 = 90_000_000;
+/// And stand for so long. Unit: microseconds.
+const SLICE_LIST_STANDS_US: i64 = SLICE_LIST_EVERY_US + 1_000_000;
+
 const LISTS: [(ProcessList, Call, ProcessKind); 3] = [
     (ProcessList::Compute, Call::ComputeProcesses, ProcessKind::Compute),
     (ProcessList::Graphics, Call::GraphicsProcesses, ProcessKind::Graphics),
@@ -33,6 +41,8 @@ pub struct Processes {
     weighed_us: Option<i64>,
     /// Which of [`LISTS`] had anybody when it was asked for last.
     has_any: [bool; LISTS.len()],
+    /// How often instances were asked one by one.
+    slice_turn: u32,
 }
 
 impl Default for Processes {
@@ -45,6 +55,7 @@ impl Default for Processes {
             last_stamp_us: 0,
             weighed_us: None,
             has_any: [true; LISTS.len()],
+            slice_turn: 0,
         }
     }
 }
@@ -111,10 +122,11 @@ impl Processes {
         slices: &mut [Slice<'nvml>],
         tools: &mut Tools<'nvml>,
         id: &DeviceId,
-        turn: u32,
         out: &mut Vec<DeviceProcess>,
     ) -> CardListing {
         let (mut seen, mut complete) = (Listed::new(), Reading::Seen(()));
+        let turn = self.slice_turn;
+        self.slice_turn = turn.wrapping_add(1);
         let lists = LISTS.into_iter().enumerate().filter(|(_, (_, _, kind))| *kind != ProcessKind::Graphics);
         for (place, (list, call, kind)) in lists {
             if !self.asks(place, turn) {
@@ -133,7 +145,8 @@ impl Processes {
                 }
             }
         }
-        self.told(seen, complete, id, true, out)
+        let listing = self.told(seen, complete, id, true, out);
+        CardListing { stands_us: SLICE_LIST_STANDS_US, ..listing }
     }
 
     /// Whether a list is asked for now.
@@ -169,7 +182,7 @@ impl Processes {
             memory_bytes: memory(memory_bytes),
             kind,
         }));
-        CardListing { card_uuid: id.card_uuid.clone(), processes: complete.map(|()| count) }
+        CardListing { card_uuid: id.card_uuid.clone(), processes: complete.map(|()| count), stands_us: LIST_STANDS_US }
     }
 
     /// Those of the last list, where it was whole.

@@ -4,6 +4,7 @@
 //! says: nothing ran on it while it slept. Its counters are read when it is awake again, and tell what was used meanwhile.
 
 use super::Card;
+use crate::probe::nvml::processes::LIST_STANDS_US;
 use crate::probe::pci::Asleep;
 use crate::probe::{CardListing, DeviceReading, Moment, RingRead};
 use cardhour_domain::{Gap, Reading};
@@ -64,6 +65,10 @@ impl Card<'_> {
     pub fn list_asleep(&self, processes: &Path) -> Option<CardListing> {
         let pids = self.processes.pids().filter(|_| self.sleep.is_some_and(|sleep| sleep.is_unbroken))?;
         let are_gone = pids.iter().all(|pid| !processes.join(pid.to_string()).exists());
-        are_gone.then(|| CardListing { card_uuid: self.id.card_uuid.clone(), processes: Reading::Seen(0) })
+        are_gone.then(|| CardListing {
+            card_uuid: self.id.card_uuid.clone(),
+            processes: Reading::Seen(0),
+            stands_us: LIST_STANDS_US,
+        })
     }
 }
