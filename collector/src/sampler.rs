@@ -31,8 +31,8 @@ use traffic::TrafficMeter;
 pub struct Sampler {
     node: Name,
     devices: HashMap<Name, Meters>,
-    /// Where counters stood when an earlier life ended, of cards that weren't read since.
-    before: HashMap<Name, CounterMark>,
+    /// Where counters stood when an earlier life ended, of cards whose counter wasn't read since; and until when the first row of this life is.
+    before: HashMap<Name, (CounterMark, Option<Timestamp>)>,
     last_offset_ms: Option<i64>,
 }
 
@@ -68,7 +68,7 @@ impl Sampler {
 
     /// Goes on from where counters stood when an earlier life of the same boot ended. Before the first tick.
     pub fn resume(&mut self, marks: Vec<CounterMark>) {
-        self.before = marks.into_iter().map(|mark| (mark.card_uuid.clone(), mark)).collect();
+        self.before = marks.into_iter().map(|mark| (mark.card_uuid.clone(), (mark, None))).collect();
     }
 
     /// Where counters stand after a tick that was read at `at`: for the next life. Shape: by card.
@@ -78,7 +78,7 @@ impl Sampler {
             let counted_at = at.wall.checked_add_ms((counted_us - at.monotonic_us) / 1000)?;
             Some(CounterMark { card_uuid: card_uuid.clone(), until: meters.span.until()?, counted_at, total_mj })
         });
-        let mut marks: Vec<CounterMark> = of_meters.chain(self.before.values().cloned()).collect();
+        let mut marks: Vec<CounterMark> = of_meters.chain(self.before.values().map(|(mark, _)| mark.clone())).collect();
         marks.sort_by(|a, b| a.card_uuid.cmp(&b.card_uuid));
         marks
     }
@@ -117,11 +117,15 @@ pub fn step(sampler: &mut Sampler, readings: &TickReadings) -> Stepped {
     }
     for reading in &readings.devices {
         let meters = sampler.devices.entry(reading.id.device_uuid.clone()).or_default();
-        let was_told = meters.span.until().is_some();
         sample(meters, &sampler.node, readings, reading, &mut out);
-        if !was_told
-            && let (Some(mark), Some(until)) = (sampler.before.remove(&reading.id.device_uuid), meters.span.until())
-            && let Reading::Seen(total_mj) = reading.state.energy_mj_total
+        if let (Some((_, first)), Some(until)) = (sampler.before.get_mut(&reading.id.device_uuid), meters.span.until())
+        {
+            first.get_or_insert(until);
+        }
+        // Where the first tick can't read it, it is told with the first that can.
+        if let Reading::Seen(total_mj) = reading.state.energy_mj_total
+            && sampler.before.get(&reading.id.device_uuid).is_some_and(|(_, first)| first.is_some())
+            && let Some((mark, Some(until))) = sampler.before.remove(&reading.id.device_uuid)
         {
             let limit_mw = reading.state.power_limit_mw.seen();
             out.between

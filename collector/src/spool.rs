@@ -152,6 +152,10 @@ impl Spool {
         let unix_s = u64::try_from(now.unix_ms() / 1000).unwrap_or(0);
         let next_sequence = listing.next_sequence(&config.folder, unix_s)?;
         let counted = counted::read(&config.folder, &listing, boot, next_sequence);
+        if counted.is_empty() {
+            // Once its journal is sealed nothing would tell any more that it was refused.
+            counted::forget(&config.folder);
+        }
         let mut spool = Self {
             config,
             boot,
@@ -250,6 +254,8 @@ impl Spool {
         match counted::note(&self.config.folder, name, journal.bytes, marks) {
             Ok(()) => self.is_note_failing = false,
             Err(error) => {
+                // The one before is of an earlier tick.
+                counted::forget(&self.config.folder);
                 if !std::mem::replace(&mut self.is_note_failing, true) {
                     tracing::warn!(%error, "where energy counters stand can't be noted");
                 }

@@ -175,7 +175,7 @@ const BILLING_TEXT: &str = r#"# The billing policy. Without one, held cards are 
 # node_fail = "1"
 # fatal_xid = "1"
 # preempted = "0.5"
-# reclaimed = "1"                   # only jobs with a label wrongful_reclaim
+# reclaimed = "1"                   # jobs with a label wrongful_reclaim, and those of cardhour decisions wrongful
 # of = "held"                       # or "lost": only the time whose work is gone
 #
 # [efficiency]

@@ -7,7 +7,7 @@ use cardhour_books::bill::charges;
 use cardhour_books::price_trial::price_trial;
 use cardhour_books::prices::OtherCurrency;
 use cardhour_books::report::{ReportInput, ReportQuery, report};
-use cardhour_books::statement::{SeenPart, Statement};
+use cardhour_books::statement::Statement;
 use cardhour_domain::{BUCKET_MS, CardTime, Interval, Month, Timestamp};
 use std::path::Path;
 
@@ -31,8 +31,7 @@ impl Books {
             remarks.push(SIMULATED.to_owned());
         }
         let signed_off = billed.closing.as_ref().and_then(|closing| closing.sign_off.as_ref());
-        remarks
-            .extend(signed_off.map(|reason| format!("The month was closed although the books asked not to: {reason}")));
+        remarks.extend(signed_off.map(|reason| format!("Signed off when the month was closed: {reason}")));
         // A closed month has none: closing refuses them.
         let unpriced: CardTime = match billed.closing {
             Some(_) => CardTime::ZERO,
@@ -51,7 +50,13 @@ impl Books {
         let is_whole = unpriced.is_zero() && billed.unbooked.is_empty() && billed.uncorrected.is_empty();
         remarks
             .extend(billed.unbooked.iter().chain(&billed.uncorrected).map(|what| format!("In no statement: {what}")));
-        remarks.extend(billed.seen.iter().map(SeenPart::said));
+        // Whoever gets a statement isn't told of others' lines: those that it is of say how much was seen.
+        if !billed.seen.is_empty() {
+            remarks.push(
+                "Some lines of this month rest on time of which not all was seen; their reasons say how much"
+                    .to_owned(),
+            );
+        }
         if prices.is_some() && billed.closing.is_some() {
             remarks.push("The month is closed, and keeps the prices that it was closed by".to_owned());
         }

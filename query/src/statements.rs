@@ -137,7 +137,8 @@ impl Books {
         let is_whole = left_out.is_empty();
         table.notes.extend(left_out);
         // All that was seen is in it: a remark, and no reason to take the statement for a part of one.
-        table.notes.extend(billed.seen.iter().map(SeenPart::said));
+        let seen = billed.seen.iter().filter(|part| org.is_none() || part.org.as_deref() == org);
+        table.notes.extend(seen.map(SeenPart::said));
         let is_empty = org.is_none() && statements.is_empty() && billed.closing.is_none();
         if is_empty {
             table.notes.push(format!("nothing is booked in {month}"));

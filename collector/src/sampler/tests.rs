@@ -67,6 +67,23 @@ fn ring(at: Moment, from_us: i64, value: u32) -> RingRead {
     RingRead { at, entries: Reading::Seen(entries), now_percent: Reading::Seen(value) }
 }
 
+/// Noted at 15 s with 1 MJ; the next life begins at 600 s, and its first tick can't read the counter. By hand: at 615 s it is 7 MJ, so 6 MJ were drawn since, less
+/// than 400 W × 600 s = 240 MJ; they are told for the time before that life, once.
+#[test]
+fn energy_between_two_lives_is_told_with_the_first_tick_that_can_read_the_counter() {
+    let mut sampler = Sampler::new("n1".into());
+    let until = at(1, 0).wall;
+    sampler.resume(vec![CounterMark { card_uuid: "GPU-1".into(), until, counted_at: until, total_mj: 1_000_000 }]);
+    let mut silent = card(at(40, 0), 0);
+    silent.state.energy_mj_total = Reading::Missing(Gap::DriverError);
+    let mut between = |tick: i64, card: DeviceReading| step(&mut sampler, &readings(at(tick, 0), vec![card])).between;
+    assert_eq!(between(40, silent), []);
+    let told = between(41, card(at(41, 0), 7_000_000));
+    let sum: i64 = told.iter().map(|row| row.energy_mj.seen().unwrap().0).sum();
+    assert_eq!((sum, told[0].during.start(), told.last().unwrap().during.end()), (6_000_000, until, at(40, 0).wall));
+    assert_eq!(between(42, card(at(42, 0), 8_000_000)), []);
+}
+
 #[test]
 fn a_device_has_rows_from_its_second_tick_on_and_they_carry_what_its_counters_grew_by() {
     let mut sampler = Sampler::new("n1".into());

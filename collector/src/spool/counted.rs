@@ -34,6 +34,12 @@ pub(crate) fn note(folder: &Path, journal: JournalName, bytes: u64, marks: &[Cou
     file.write_all_at(text.as_bytes(), 0)
 }
 
+/// Takes a note away that isn't of the last tick.
+pub(crate) fn forget(folder: &Path) {
+    // Where it can't be removed the next note overwrites it.
+    let _ = std::fs::remove_file(folder.join(FILE));
+}
+
 /// The marks that an earlier life of this boot left, where they are of its last tick on disk; none else.
 pub(crate) fn read(folder: &Path, listing: &Listing, boot: u128, next_sequence: u64) -> Vec<CounterMark> {
     let text = std::fs::read_to_string(folder.join(FILE)).unwrap_or_default();

@@ -87,11 +87,8 @@ impl Cell {
         }
         let used = self.used.get_or_insert_default();
         let billed = |time| billed_part(time, row.billed_time, row.card_time);
-        let measured = match (energy_mj, self.state) {
-            (None, _) => CardTime::ZERO,
-            (Some(_), CardState::Held) => seen,
-            (Some(_), _) => row.card_time,
-        };
+        // Energy is of the card: it is known also where nobody can tell what a holder did.
+        let measured = if energy_mj.is_some() { row.card_time } else { CardTime::ZERO };
         used.add(&Used {
             lost,
             idle,

@@ -2,11 +2,12 @@
 //!
 //! Who may write there delivers without a service. A segment is taken in and then removed; one that is refused goes to `incoming/NODE/refused/`.
 
+use super::unpack::MOST_BYTES;
 use super::{Segment, Taken};
 use crate::{Error, Ledger};
 use cardhour_domain::SegmentName;
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 /// The folder's name.
@@ -37,7 +38,7 @@ impl Ledger {
             let mut paths = Vec::new();
             for (node, name, path) in some {
                 // Another process may have been faster.
-                let Ok(bytes) = fs::read(path) else { continue };
+                let Ok(bytes) = read(path) else { continue };
                 segments.push(Segment { node: node.as_str().into(), name: name.clone(), bytes: bytes.into() });
                 paths.push(path);
             }
@@ -57,6 +58,16 @@ impl Ledger {
         }
         Ok(new)
     }
+}
+
+/// What a segment has. Of what is longer than one may be no more is read than shows that. Errors: as reading has them; it is no regular file.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let mut bytes = Vec::new();
+    fs::File::open(path)?.take(MOST_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// What waits: node, name and path; oldest names first.

@@ -3,7 +3,7 @@
 use arrow::record_batch::RecordBatch;
 use bytes::Bytes;
 use cardhour_domain::columns::{Rows, schema};
-use cardhour_domain::{Interval, Name, Stream, Timestamp};
+use cardhour_domain::{Interval, Millijoules, Name, Reading, Stream, Timestamp};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
@@ -20,6 +20,8 @@ const AT_ONCE: usize = 64;
 const LONGEST_NAME: usize = 1024;
 /// The longest stretch a row may tell of: a segment is sealed at least once a day. Unit: milliseconds.
 const LONGEST_MS: i64 = 2 * 86_400_000;
+/// The most energy a row may tell of, a card's at 2 kW for almost six days: a sum of all rows that a segment may have still fits. Unit: millijoules.
+const MOST_MJ: i64 = 1_000_000_000_000;
 
 /// The rows of a file. Errors: in words, for whoever sent it.
 pub(super) fn rows(stream: Stream, bytes: Bytes) -> Result<Rows, String> {
@@ -147,6 +149,15 @@ pub(super) fn check(rows: &Rows, node: &str) -> Result<(), String> {
         }
         if let Some(name) = told.names.iter().find(|name| name.len() > LONGEST_NAME) {
             return Err(format!("row {row}: has a text of {} bytes, more than {LONGEST_NAME}", name.len()));
+        }
+    }
+    if let Rows::Samples(samples) = rows {
+        for (row, sample) in (1..).zip(samples) {
+            if let Reading::Seen(Millijoules(mj)) = sample.energy_mj
+                && !(0..=MOST_MJ).contains(&mj)
+            {
+                return Err(format!("row {row}: energy_mj: {mj} is not from 0 to {MOST_MJ}"));
+            }
         }
     }
     Ok(())

@@ -137,7 +137,10 @@ impl<'a> Paper<'a> {
             && list != charged
         {
             let difference = Money::from_micros(charged.micros() - list.micros(), charged.currency());
-            steps.extend([("Card-hours at list price", list), ("Price windows", difference)]);
+            // By use, or by a rate of costs, is no window.
+            let has_windows = self.statement.entries.iter().any(|entry| entry.key.window.is_some());
+            let why = if has_windows { "Price windows" } else { "Charged otherwise" };
+            steps.extend([("Card-hours at list price", list), (why, difference)]);
         }
         steps.extend(self.kinds().into_iter().filter_map(|kind| Some((kind_words(kind), all.amount(kind)?))));
         steps.push(("Total", all.total));

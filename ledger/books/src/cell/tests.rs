@@ -80,7 +80,7 @@ fn energy_is_absent_until_some_is_measured_and_then_a_sum_of_what_was() {
     assert_eq!(cell.used.unwrap().energy_mj, Some(i128::from(i64::MAX) + 1));
 }
 
-/// The time that energy is of: what was seen of a holder's row, all of a row that nobody holds, nothing of a row without energy.
+/// The time that energy is of: all of a row that has any, also where the use of a share of the card can't be told; nothing of a row without energy.
 #[test]
 fn energy_is_of_the_time_that_was_measured() {
     let row = UsageFigures { card_time: ms(900), effective: ms(400), idle: ms(200), ..UsageFigures::default() };
@@ -90,8 +90,11 @@ fn energy_is_of_the_time_that_was_measured() {
         cell.add(&row);
         cell.used.unwrap().measured
     };
-    assert_eq!(measured(CardState::Held, Some(5)), ms(600));
+    assert_eq!(measured(CardState::Held, Some(5)), ms(900));
     assert_eq!(measured(CardState::Held, None), ms(0));
+    let mut shared = Cell { state: CardState::Held, ..empty() };
+    shared.add(&UsageFigures { card_time: ms(900), unseen: ms(900), energy_mj: Some(5), ..UsageFigures::default() });
+    assert_eq!(shared.used.unwrap().measured, ms(900));
     let mut free = Cell { state: CardState::Free, attempt: None, ..empty() };
     free.add(&UsageFigures { card_time: ms(900), energy_mj: Some(5), ..UsageFigures::default() });
     free.add(&UsageFigures { card_time: ms(100), ..UsageFigures::default() });

@@ -30,7 +30,7 @@ pub struct Used {
     pub seen_by_both: CardTime,
     /// None where nobody measured it: never zero for that. Where a part was measured, that part's. Unit: millijoules.
     pub energy_mj: Option<i128>,
-    /// The time whose energy that is: of what was held the seen part, of what nobody held all of a row that has any.
+    /// The time whose energy that is, by quarter hours: all of a row that has any, whether or not its use was seen.
     pub measured: CardTime,
 }
 

@@ -18,7 +18,7 @@ use cardhour_domain::{CardTime, Name};
 use rust_decimal::Decimal;
 use std::fmt;
 
-/// A wait from which on there is a queue. Unit: milliseconds.
+/// A wait beyond which there is a queue. Unit: milliseconds.
 const LONG_WAIT_MS: i64 = 3_600_000;
 /// A pool of which less than this is free is full. Unit: percent of its capacity.
 const FULL_BELOW_FREE_PERCENT: i128 = 10;
@@ -65,7 +65,7 @@ impl Verdict {
     pub(super) fn of(demands: &[Demand<'_>]) -> Self {
         let [.., before, month] = demands else { unreachable!("a month and the one before, at least") };
         let p90_wait_ms = month.waits.percentile(90);
-        let moves = p90_wait_ms.is_none_or(|wait| wait < LONG_WAIT_MS) && month.waiting * 10 <= month.submitted;
+        let moves = p90_wait_ms.is_none_or(|wait| wait <= LONG_WAIT_MS) && month.waiting * 10 <= month.submitted;
         let capacity = month.room.capacity;
         let is_full = month.room.free.part_ms() * 100 < capacity.part_ms() * FULL_BELOW_FREE_PERCENT;
         let cause = if moves {

@@ -174,7 +174,7 @@ impl Cost<'_> {
                 of += &format!(", {word} {name}");
             }
         }
-        SeenPart::new(of, time, all)
+        SeenPart::new(entry.key.org, of, time, all)
     }
 
     /// It as an entry of its owner.

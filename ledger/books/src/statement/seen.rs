@@ -10,6 +10,8 @@ use std::collections::BTreeMap;
 /// Time from which lines were worked out as if there was no more of it, though only a part of it was seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeenPart {
+    /// The organisation whose it is; none where it is the site's own.
+    pub org: Option<Name>,
     /// What it is the time of, in words.
     pub of: String,
     /// What was seen.
@@ -20,8 +22,8 @@ pub struct SeenPart {
 
 impl SeenPart {
     /// None where all was seen.
-    pub fn new(of: String, seen: CardTime, all: CardTime) -> Option<Self> {
-        (seen < all).then_some(Self { of, seen, all })
+    pub fn new(org: Option<Name>, of: String, seen: CardTime, all: CardTime) -> Option<Self> {
+        (seen < all).then_some(Self { org, of, seen, all })
     }
 
     /// Seen ÷ all, six decimals, rounded down.
@@ -86,7 +88,7 @@ pub(super) fn by_use(held: &Held<'_>) -> Vec<SeenPart> {
     }
     let part = |(org, (unseen, all)): (Option<&Name>, (CardTime, CardTime))| {
         let of = org.map_or_else(|| "no organisation".to_owned(), |org| format!("org {org}"));
-        SeenPart::new(format!("the card-time of {of} that is charged by use"), all - unseen, all)
+        SeenPart::new(org.cloned(), format!("the card-time of {of} that is charged by use"), all - unseen, all)
     };
     by_org.into_iter().filter_map(part).collect()
 }

@@ -578,7 +578,7 @@ fn energy_of_a_part_of_the_time_says_of_which_part() {
 
 #[test]
 fn a_part_that_is_not_all_is_never_shown_as_all() {
-    let of = |seen, all| SeenPart::new("x".into(), CardTime::from_part_ms(seen), CardTime::from_part_ms(all));
+    let of = |seen, all| SeenPart::new(None, "x".into(), CardTime::from_part_ms(seen), CardTime::from_part_ms(all));
     assert_eq!(of(1_000_000_000, 1_000_000_000), None);
     let part = of(999_999_999, 1_000_000_000).unwrap();
     assert_eq!((part.part().to_string(), part.said().starts_with("99.99 % of x")), ("0.999999".to_owned(), true));

@@ -299,8 +299,11 @@ impl Side<'_> {
             take(&mut rest, Cause::Shares, self.shares(line, attempts));
             take(&mut rest, Cause::Suspended, line.suspended);
             take(&mut rest, Cause::Lifetime, self.lifetime(line, attempts));
-            let unused = self.reserved(line, rest, unit, reserved);
-            take(&mut rest, Cause::ReservedUnused, unused);
+            // A line that is there twice is no reservation, whatever some are owed.
+            if copies(line.time + rest, line.time, unit).is_none() {
+                let unused = self.reserved(line, rest, unit, reserved);
+                take(&mut rest, Cause::ReservedUnused, unused);
+            }
             if !is_rounding(rest, unit) && self.may_be_open(line, attempts, rest, unit) {
                 let all = rest;
                 take(&mut rest, Cause::StillOpen, all);

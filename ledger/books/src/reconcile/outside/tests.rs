@@ -310,11 +310,14 @@ fn unused_time_of_a_reservation_is_told_up_to_what_the_books_have_of_it() {
     let more = "lab|a|u||gres/gpu|14412\nlab|b|v||gres/gpu|3600\n";
     assert_eq!(told_of(more, "a", None)[0], "a/u 3000 14412 reserved_unused=-11400 unexplained=-12");
     // A user of the account that held nothing: charged for half of it, and for 100 s that nothing tells of.
-    let two = "lab|a|u||gres/gpu|9000\nlab|a|w||gres/gpu|5500\nlab|b|v||gres/gpu|3600\n";
+    let two = "lab|a|u||gres/gpu|8800\nlab|a|w||gres/gpu|5700\nlab|b|v||gres/gpu|3600\n";
     assert_eq!(
         told_of(two, "a", None),
-        ["a/u 3000 9000 reserved_unused=-6000", "a/w 0 5500 reserved_unused=-5400 not_in_ours=-100", "b/v 3600 3600"]
+        ["a/u 3000 8800 reserved_unused=-5800", "a/w 0 5700 reserved_unused=-5600 not_in_ours=-100", "b/v 3600 3600"]
     );
+    // What is there three times over is that, though some of it might be the account's to pay.
+    let thrice = "lab|a|u||gres/gpu|9000\nlab|b|v||gres/gpu|3600\n";
+    assert_eq!(told_of(thrice, "a", None)[0], "a/u 3000 9000 counted_twice=-6000");
 }
 
 /// Two cards, booked from 10:00 to 12:00 and closed so, 14,400 s; then the record turned out to end at 11:00, as Slurm has it: 7,200 s. The other 7,200 are a correction.
