@@ -8,7 +8,7 @@ use crate::request::IsolationRequest;
 use cardhour_books::report::local;
 use cardhour_books::table::{Column, Kind, Table, Value};
 use cardhour_decisions::isolation::{Concerned, Incident, Isolation, IsolationInput, isolation};
-use cardhour_domain::{Interval, Name, Timestamp, Zone};
+use cardhour_domain::{BUCKET_MS, Interval, Name, Timestamp, Zone};
 use cardhour_ledger::Reading;
 use cardhour_scheduler_core::sharing::Severity;
 
@@ -30,7 +30,9 @@ impl Books {
     pub async fn isolation(&self, request: &IsolationRequest) -> Result<Audited, Error> {
         let reading = self.ledger().read().await?;
         let zone = request.zone.unwrap_or(self.zone());
-        let all = reading.extent();
+        // The books' extent is of the starts of quarter hours; the last one is looked at to its end.
+        let whole = |all: Interval| Interval::new(all.start(), all.end().checked_add_ms(BUCKET_MS)?);
+        let all = reading.extent().and_then(whole);
         let asked = self.range(request.span, request.zone, all)?;
         let time = match asked {
             Some(range) => format!("{} to {}", local(zone, range.start()), local(zone, range.end())),
