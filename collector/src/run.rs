@@ -1,7 +1,7 @@
 //! The daemon: cards, holders, spool and delivery, from start to stop.
 //!
 //! Its threads and what they own: `cards` reads cards, looks for holders and spools, tick by tick; this one waits for it, and makes the ticks without
-//! the driver while it is in a call that doesn't come back ([`Recorder`]); `delivery` hands sealed segments over; the watchdog ends the process
+//! the driver while it is in a call that doesn't come back (`recorder`); `delivery` hands sealed segments over; the watchdog ends the process
 //! where a hung call is to end it; `metrics` serves what the last tick left. Signals come in on one that only passes them on.
 //!
 //! What time it is, and how long to wait, all of them have from one [`Clock`]; only how long a call has hung, and how long an answer may take, is
