@@ -37,8 +37,16 @@ impl Ledger {
             let mut segments = Vec::new();
             let mut paths = Vec::new();
             for (node, name, path) in some {
-                // Another process may have been faster.
-                let Ok(bytes) = read(path) else { continue };
+                let bytes = match read(path) {
+                    Ok(bytes) => bytes,
+                    Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                        tracing::warn!(path = %path.display(), "is no file, so no segment, and kept aside");
+                        set_aside(path);
+                        continue;
+                    }
+                    // Another process may have been faster.
+                    Err(_) => continue,
+                };
                 segments.push(Segment { node: node.as_str().into(), name: name.clone(), bytes: bytes.into() });
                 paths.push(path);
             }

@@ -198,6 +198,22 @@ async fn a_file_that_is_no_segment_of_its_node_is_refused_whole() {
     assert_eq!(pool.count(&telemetry::WATCHES).await, 1);
 }
 
+/// A card can't give energy back, and draws no more in one row than 2 kW do in almost six days, 10^12 mJ: the sum of what can't be would stop every report.
+#[tokio::test]
+async fn energy_that_no_card_draws_is_refused() {
+    let pool = Pool::empty().await;
+    let most = 1_000_000_000_000;
+    let rows = [most, most + 1, -1, i64::MAX].map(|mj| Rows::Samples(vec![minute("2026-03-02T09:00:00", 50, mj)]));
+    let segments = rows.iter().zip(1..).map(|(rows, sequence)| segment(sequence, rows)).collect();
+    let said = |taken: &Result<_, crate::Error>| taken.as_ref().map_or_else(ToString::to_string, |_| "taken".into());
+    let said: Vec<String> = pool.ledger.take_segments(segments).await.iter().map(said).collect();
+    assert_eq!(said[0], "taken");
+    for (said, mj) in said[1..].iter().zip(["1000000000001", "-1", "9223372036854775807"]) {
+        assert!(said.contains(&format!("row 1: energy_mj: {mj} is not from 0 to 1000000000000")), "{said}");
+    }
+    assert_eq!(pool.count(&telemetry::SAMPLES).await, 1);
+}
+
 /// Every bit of a file's footer turned over, one at a time: whatever the reader thinks of it, the file is refused or read, and the next one is taken.
 #[tokio::test]
 async fn a_damaged_footer_is_refused_and_nothing_else_suffers() {
@@ -476,6 +492,11 @@ async fn what_lies_in_the_folder_is_taken_in_and_what_is_refused_kept_aside() {
     let odd = SegmentName::new(BOOT, 9, Stream::Watches).to_string();
     std::fs::write(folder.join(&odd), "no Parquet").unwrap();
     std::fs::write(folder.join("being-written.tmp"), "half").unwrap();
+    // A pipe would be waited for, and a folder can't be read.
+    let pipe = SegmentName::new(BOOT, 10, Stream::Watches).to_string();
+    assert!(std::process::Command::new("mkfifo").arg(folder.join(&pipe)).status().unwrap().success());
+    let inner = SegmentName::new(BOOT, 11, Stream::Watches).to_string();
+    std::fs::create_dir(folder.join(&inner)).unwrap();
     record_booked(&pool).await;
     pool.ledger.catch_up().await.unwrap();
     holds(&pool).await;
@@ -484,5 +505,6 @@ async fn what_lies_in_the_folder_is_taken_in_and_what_is_refused_kept_aside() {
         std::fs::read_dir(&folder).unwrap().map(|f| f.unwrap().file_name().into_string().unwrap()).collect();
     left.sort();
     assert_eq!(left, ["being-written.tmp", "refused"]);
-    assert!(folder.join("refused").join(odd).exists() && !pool.ledger.has_incoming());
+    assert!([odd, pipe, inner].into_iter().all(|name| folder.join("refused").join(name).exists()));
+    assert!(!pool.ledger.has_incoming());
 }
