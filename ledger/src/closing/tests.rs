@@ -146,24 +146,29 @@ fn sum_of(entries: &[Entry]) -> String {
     entries.iter().fold(zero, |sum, entry| sum + entry.amount).to_minor_string()
 }
 
-/// A month's 1,000.00 are spread over its jobs. A late job costs the frozen rate, and what that is too much goes back: April's corrections come to nothing, March to
-/// the cost put in, to the byte as it was signed, and nothing is corrected twice.
-#[tokio::test]
-async fn a_month_closed_in_absorb_mode_comes_to_the_cost_put_in_also_with_a_late_job() {
-    let pool = Pool::booked().await;
-    let rent = CostItem {
+/// March's rent.
+fn rent(org: Option<&str>, micros: i64) -> CostItem {
+    CostItem {
         month: march(),
         name: "rent".into(),
-        org: None,
+        org: org.map(Into::into),
         project: None,
         user: None,
         cluster: None,
         pool: None,
         model: None,
         quantity: None,
-        amount: CostAmount::Fixed(Money::from_micros(1_000_000_000, book().currency())),
+        amount: CostAmount::Fixed(Money::from_micros(micros.into(), book().currency())),
         reason: None,
-    };
+    }
+}
+
+/// A month's 1,000.00 are spread over its jobs. A late job costs the frozen rate, and what that is too much goes back: April's corrections come to nothing, March to
+/// the cost put in, to the byte as it was signed, and nothing is corrected twice.
+#[tokio::test]
+async fn a_month_closed_in_absorb_mode_comes_to_the_cost_put_in_also_with_a_late_job() {
+    let pool = Pool::booked().await;
+    let rent = rent(None, 1_000_000_000);
     pool.ledger.import_costs("costs", vec![rent], vec![]).await.unwrap();
     let policy = "mode = \"absorb\"\n";
     let closing = close_by(&pool, march(), policy, Some("a part of a month")).await.unwrap();
@@ -332,19 +337,7 @@ async fn a_reservation_of_another_month_changes_no_closed_one() {
 async fn a_table_of_closed_months_that_is_gone_is_missed() {
     for table in crate::tables::OF_CLOSINGS {
         let pool = Pool::booked().await;
-        let rent = CostItem {
-            month: march(),
-            name: "rent".into(),
-            org: Some("acme".into()),
-            project: None,
-            user: None,
-            cluster: None,
-            pool: None,
-            model: None,
-            quantity: None,
-            amount: CostAmount::Fixed(Money::from_micros(100_000_000, book().currency())),
-            reason: None,
-        };
+        let rent = rent(Some("acme"), 100_000_000);
         pool.ledger.import_costs("costs", vec![rent], vec![]).await.unwrap();
         closed(&pool, march()).await;
         std::fs::remove_dir_all(pool.dir.path().join("ledger").join(table.name)).unwrap();

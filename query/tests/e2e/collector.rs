@@ -202,12 +202,9 @@ pub fn half_busy(pid: u32) -> String {
     )
 }
 
-/// One process on one machine: it makes its ledger, meters, serves, and leaves whole books behind. By hand: half of what was held is effective.
-#[test]
-fn up_meters_and_serves_in_one_process() {
-    let site = Site::new();
-    let holder = Ended(Command::new("sleep").arg("120").spawn().unwrap());
-    let scene = site.file("scene.toml", half_busy(holder.0.id()));
+/// `up` on a node `box` with made-up cards, a tick a second.
+pub fn up(site: &Site, scene: &str) -> Service {
+    let scene = site.file("scene.toml", scene);
     let spool = site.ledger().join("spool");
     let config = site.file(
         "collector.toml",
@@ -216,7 +213,15 @@ fn up_meters_and_serves_in_one_process() {
     let mut up = site.command();
     up.args(["up", "--address", "127.0.0.1:0", "--step-s", "1", "--collector-config", &config, "--nvml-lib"]);
     up.arg(fake_nvml::library_path()).env("FAKE_NVML_SCENARIO", &scene);
-    let service = Service::of(&site, "http", &mut up);
+    Service::of(site, "http", &mut up)
+}
+
+/// One process on one machine: it makes its ledger, meters, serves, and leaves whole books behind. By hand: half of what was held is effective.
+#[test]
+fn up_meters_and_serves_in_one_process() {
+    let site = Site::new();
+    let holder = Ended(Command::new("sleep").arg("120").spawn().unwrap());
+    let service = up(&site, &half_busy(holder.0.id()));
     std::thread::sleep(Duration::from_secs(10));
     assert_eq!(service.get("/healthz").status, 200);
     assert!(service.ended_well(), "it ends when it is told to, with what it saw on disk");

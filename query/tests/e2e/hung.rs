@@ -1,6 +1,6 @@
 //! A call into the driver that doesn't come back, through to the books.
 
-use crate::collector::{Ended, ended_well, started};
+use crate::collector::{Ended, ended_well, started, up};
 use crate::service::Service;
 use crate::site::Site;
 use std::os::unix::process::ExitStatusExt;
@@ -81,16 +81,7 @@ fn up_serves_on_while_a_call_hangs() {
     let site = Site::new();
     let holder = Ended(Command::new("sleep").arg("300").spawn().unwrap());
     let fault = "[[fault]]\ncall = \"nvmlDeviceGetPowerUsage\"\ncard = 0\nat_s = 5\nuntil_s = 42\nhang = true\n";
-    let of_scene = site.file("scene.toml", scene(holder.0.id(), fault));
-    let spool = site.ledger().join("spool");
-    let config = site.file(
-        "collector.toml",
-        format!("cluster = \"lab\"\nnode = \"box\"\nspool = {spool:?}\nseal_after_s = 2\nmetrics = \"off\"\n[deliver]\nfolder = \"/nowhere\"\n"),
-    );
-    let mut up = site.command();
-    up.args(["up", "--address", "127.0.0.1:0", "--step-s", "1", "--collector-config", &config, "--nvml-lib"]);
-    up.arg(fake_nvml::library_path()).env("FAKE_NVML_SCENARIO", &of_scene);
-    let service = Service::of(&site, "http", &mut up);
+    let service = up(&site, &scene(holder.0.id(), fault));
     let since = Instant::now();
     while since.elapsed() < Duration::from_secs(52) {
         assert_eq!(service.get("/healthz").status, 200);
