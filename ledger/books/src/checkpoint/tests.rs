@@ -325,6 +325,17 @@ fn without_a_queue_or_a_list_of_nodes_the_month_says_so() {
     assert!(made.summary[0].contains("is not known, since nobody says how many there are"), "{}", made.summary[0]);
 }
 
+/// As the rule has it: who started an hour after he asked started within 1 hour, who started a second later didn't.
+#[test]
+fn a_wait_of_an_hour_is_within_an_hour() {
+    for (submitted_at, says) in [("2026-05-01T04:00", "No queue: "), ("2026-05-01T03:59:59Z", "A local jam: ")] {
+        let mut world = may(true, true);
+        world.attempts[0].submitted_at = Some(at(submitted_at));
+        let made = month_of(&world, None, "2026-05");
+        assert!(made.summary[0].starts_with(says), "{}", made.summary[0]);
+    }
+}
+
 #[test]
 fn all_figures_stand_in_one_table_for_programs() {
     let made = week_of(&three_uses(), None, "2026-W20");
